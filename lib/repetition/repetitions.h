@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace mlir_shard {
@@ -19,19 +20,23 @@ namespace mlir_shard {
 // Isomorphic operations agree in
 //  - their signature, and the contents of their regions, with the values that these take from around them;
 //  - the states of the values they use and of those they define, as these are before they have been visited;
-//  - which of their operands are the same value, and which are made of constants alone, and how.
+//  - which of their operands are the same value, and which are made of constants alone, and how;
+//  - what they look at around them.
 // The first of them represents the others.
 class Repetitions {
 public:
   // Plans an operation and returns the states of its results. Without these the operation represents no other one.
   using Plan = std::function<std::optional<std::vector<std::int32_t>>(std::int32_t op)>;
+  // What an operation looks at around it, as a number; none where those of its signature do not look around.
+  using Surroundings = std::function<std::optional<std::int32_t>(std::int32_t op)>;
 
   explicit Repetitions(const ModuleArrays &arrays);
 
   // Visits an operation and those behind it in its block, but not the last. Calls `plan` for the first of isomorphic
   // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
   // may call this.
-  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan);
+  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
+             const Surroundings &surroundings);
 
   // The operations that an operation represents, without itself.
   const std::vector<std::int32_t> &representedBy(std::int32_t op) const;
@@ -49,6 +54,7 @@ private:
   bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
   void findConstants();
   Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
+  void addSurroundings(std::int32_t op, const Surroundings &surroundings, Key &key);
 
   const ModuleArrays &arrays;
   const Capi &capi;
@@ -57,6 +63,7 @@ private:
   const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
   // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
   std::vector<std::int32_t> constants;
+  std::unordered_set<std::int32_t> lookNowhere; // Signatures.
   std::unordered_map<Key, Known, NumbersHash> known;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };

@@ -37,12 +37,13 @@ public:
   RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, const std::string &capsulePrefix)
       : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays) {}
 
-  void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan) {
+  void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
+             const Repetitions::Surroundings &surroundings) {
     std::int32_t *const numbers = valueNumbers(states, *arrays);
     const std::int32_t number = repetitions.numberOf(host.operation(first));
     if (number < 0)
       throw std::invalid_argument("the operation was not there when the module was read");
-    repetitions.visit(number, context, numbers, plan);
+    repetitions.visit(number, context, numbers, plan, surroundings);
   }
 
   std::vector<std::int32_t> rewrite(const Capsule &op, const py::function &change) const {
@@ -120,10 +121,12 @@ void defineRepetitions(py::module_ &module) {
       .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &>(), py::arg("arrays"),
            py::arg("capsule_prefix"))
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
+           py::arg("surroundings"),
            "Visits an operation and those behind it in its block but the last, with a state for each value of the\n"
            "module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
            "returns the states of the results of all of them, or None: then it has set the states itself, and is called\n"
-           "for the next one too.")
+           "for the next one too. Isomorphic operations agree in `surroundings(operation)`, a number, or None for all of a\n"
+           "signature.")
       .def("rewrite", &RepeatedRewrites::rewrite, py::arg("op"), py::arg("change"),
            "Calls `change`, which rewrites an operation, and replays the rewrite on the operations that it represents.\n"
            "Returns those, unchanged, where it cannot be replayed.");

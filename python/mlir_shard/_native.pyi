@@ -191,6 +191,7 @@ class RepeatedRewrites:
         context: int,
         states: array[int],
         plan: Callable[[int], Sequence[int] | None],
+        surroundings: Callable[[int], int | None],
     ) -> None: ...
     def rewrite(self, op: Any, change: Callable[[], None]) -> list[int]: ...
 

@@ -151,6 +151,19 @@ def depends_on_context(op: Any) -> bool:
     return entry is not None and entry.context_key is not None
 
 
+def context_of(op: Any) -> tuple[Hashable] | None:
+    """What the rule of `op` looks at beside its name, types and attributes; None where it looks at nothing else.
+
+    Raises RuleError where a rule fails to say so.
+    """
+    entry = _entry_of(op.operation)
+    return None if entry is None or entry.context_key is None else (_context(entry.context_key, op),)
+
+
+def _context(context_key: Callable[[Any], Hashable], op: Any) -> Hashable:
+    return ask("`context_key` of the sharding rule", context_key, op, raises=RuleError)
+
+
 _OpSignature = tuple[str, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 
 
@@ -205,7 +218,7 @@ class RuleCache:
         signature = op_signature(op)
         key: Hashable = signature
         if entry is not None and entry.context_key is not None:
-            key = (key, ask("`context_key` of the sharding rule", entry.context_key, op, raises=RuleError))
+            key = (key, _context(entry.context_key, op))
         if key not in self._rules:
             if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
                 self._rules[key] = self._own_rule(op, entry, signature)

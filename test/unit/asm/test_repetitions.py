@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -34,15 +34,18 @@ class Repeated:
     def lie(self, value: ir.Value, state: int) -> None:
         self.states[self.arrays.number_of(value)] = state
 
-    def visit(self, context: int = 0) -> list[int]:
-        """Returns the operations that are planned, by their places in the block."""
+    def visit(self, context: int = 0, surroundings: Mapping[int, int] | None = None) -> list[int]:
+        """Returns the operations that are planned, and `surroundings` given, by their places in the block."""
         planned = []
 
         def plan(op: int) -> list[int]:
             planned.append(self._place(op))
             return [KNOWN] * len(self.arrays.results(op))
 
-        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan)
+        def around(op: int) -> int | None:
+            return (surroundings or {}).get(self._place(op))
+
+        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan, around)
         return planned
 
     def _place(self, number: int) -> int:
@@ -66,6 +69,11 @@ def test_the_first_of_isomorphic_operations_is_planned_for_all() -> None:
     assert repeated.visit() == [0, 1]
     results = [result for op in repeated.ops[:-1] for result in op.results]
     assert [repeated.states[repeated.arrays.number_of(result)] for result in results] == [KNOWN] * 4
+
+
+def test_isomorphic_operations_have_the_same_around_them() -> None:
+    repeated = Repeated("\n".join(f"%{number} = stablehlo.negate %a : tensor<4xf32>" for number in range(4)))
+    assert repeated.visit(surroundings={0: 1, 1: 2, 2: 1, 3: 2}) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +139,7 @@ def test_regions_count_with_what_they_take_from_around(second: str, planned: lis
 def test_one_without_states_represents_no_other() -> None:
     repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
     planned: list[int] = []
-    repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, repeated.states, planned.append)
+    repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, repeated.states, planned.append, lambda op: None)
     assert len(planned) == 2
     changed: list[ir.Operation] = []
     assert repeated.rewrite(0, changed.append) == []
@@ -169,6 +177,6 @@ def test_the_rewrite_of_the_first_is_replayed_on_the_others() -> None:
 def test_an_operation_that_was_not_read_and_states_of_another_size_are_refused() -> None:
     repeated, other = (Repeated("%0 = stablehlo.negate %a : tensor<4xf32>") for _ in range(2))
     with pytest.raises(ValueError, match="was not there when the module was read"):
-        repeated.rewrites.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op: None)
+        repeated.rewrites.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op: None, lambda op: None)
     with pytest.raises(ValueError, match="a number of 32 bits for each value"):
-        repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op: None)
+        repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op: None, lambda op: None)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -22,7 +22,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
-from mlir_shard.rules.registry import depends_on_context
+from mlir_shard.rules.registry import context_of
 from mlir_shard.rules.uneven_shards import mask_of
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.transforms.collectives.separate_reduction import can_combine
@@ -113,9 +113,10 @@ class Planner:
         def plan(op: Any) -> bool:
             count, gathered = len(plans), len(self._gathers)
             self._guarded(op, plans)
-            return gathered == len(self._gathers) and _is_template(op, plans[count:])
+            return gathered == len(self._gathers) and _is_template(plans[count:])
 
-        last = self._repeated.plan(block, self._values.placements, plan, int(self._manual_depth > 0))
+        context = int(self._manual_depth > 0)
+        last = self._repeated.plan(block, self._values.placements, plan, _surroundings, context)
         if returned is None:
             self._guarded(last, plans)
         else:
@@ -384,10 +385,18 @@ def _not_partitioned(op: Any, error: Exception) -> PassFailure:
     return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
 
 
-def _is_template(op: Any, plans: Sequence[OpPlan]) -> bool:
+def _surroundings(op: Any) -> tuple[Hashable] | None:
+    try:
+        return context_of(op)
+    except RuleError as error:
+        raise _not_partitioned(op, error) from error
+
+
+def _is_template(plans: Sequence[OpPlan]) -> bool:
     """Whether the plan of an op is the plan of all isomorphic ops."""
-    if len(plans) != 1 or plans[0].captured or plans[0].role not in (Role.KEPT, Role.COMPUTED, Role.REPLACED):
+    if len(plans) != 1 or plans[0].captured:
         return False
-    # Its partition rule is pure, and its sharding rule does not look around the op.
-    partition = plans[0].partition
-    return (partition is None or partition.pure) and not depends_on_context(op)
+    role, partition = plans[0].role, plans[0].partition
+    if role is Role.PASSED_ON:
+        return not len(plans[0].op.regions)
+    return role in (Role.KEPT, Role.COMPUTED, Role.REPLACED) and (partition is None or partition.pure)
