@@ -135,7 +135,7 @@ def _annotations(explanation: Explanation, tensor: Tensor) -> Iterator[tuple[Ten
 
 def _with_axis(sharding: TensorSharding, dim: int, axis: AxisRef) -> TensorSharding:
     """The sharding with an axis at the end of a dimension, and in no other one."""
-    dims = tuple(replace(of, axes=tuple(a for a in of.axes if not a.overlaps(axis))) for of in sharding.dim_shardings)
+    dims = tuple(of._replace(axes=tuple(a for a in of.axes if not a.overlaps(axis))) for of in sharding.dim_shardings)
     return _with_dim(replace(sharding, dim_shardings=dims, replicated_axes=()), dim, (*dims[dim].axes, axis))
 
 

@@ -7,14 +7,16 @@ A dimension sharded along axes is cut at the borders of its factors: with ([ij])
 along factors; seen back, factors give dimensions again, where a factor counts only if those to its left are fully
 sharded (anything else would need a strided view of the tensor). The idea is Shardy's sharding projection.
 
-All values are immutable: a change gives a new value, and `is` tells whether there was one.
+All values are immutable: a change gives a new value, and `is` tells whether there was one. Those of which many are made
+are tuples, which are made in less time than dataclasses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 from mlir_shard.sharding.axes import (
     Axes,
@@ -30,8 +32,7 @@ from mlir_shard.sharding.rule import DimMapping, OpShardingRule, TensorMapping
 from mlir_shard.sharding.tensor import DimensionSharding, ReductionOp, TensorSharding
 
 
-@dataclass(frozen=True, slots=True)
-class FactorSharding:
+class FactorSharding(NamedTuple):
     """The axes along which one tensor is sharded in one factor.
 
     `overflow_axes` follow `axes` in the dimension but divide its factor no further, which happens in a factor that is
@@ -49,8 +50,7 @@ class FactorSharding:
         return self.axes + self.overflow_axes
 
 
-@dataclass(frozen=True, slots=True)
-class TensorFactorShardings:
+class TensorFactorShardings(NamedTuple):
     """A tensor's sharding by factor, `factors[i]` being None where the tensor does not have factor i."""
 
     factors: tuple[FactorSharding | None, ...]
@@ -74,8 +74,13 @@ class TensorFactorShardings:
         if sharding is not None and sharding.rank != mapping.rank:
             raise ValueError(f"a sharding of rank {sharding.rank} does not fit a mapping of rank {mapping.rank}")
         factors: list[FactorSharding | None] = [None] * len(factor_sizes)
+        missing = DimensionSharding((), closed_if_missing)
         for dim, of in enumerate(mapping.dim_mappings):
-            dim_sharding = DimensionSharding((), closed_if_missing) if sharding is None else sharding.dim_shardings[dim]
+            dim_sharding = missing if sharding is None else sharding.dim_shardings[dim]
+            if len(of.factor_indices) == 1:
+                # As `cut_dimension` has it, in less time.
+                factors[of.factor_indices[0]] = FactorSharding(dim_sharding.axes, dim_sharding.is_closed, True)
+                continue
             for factor, factor_sharding in cut_dimension(dim_sharding, of, factor_sizes, mesh):
                 factors[factor] = factor_sharding
         if sharding is None:
@@ -116,17 +121,17 @@ class TensorFactorShardings:
         old = self.factors[factor]
         if old is None or not is_strict_prefix(old.axes, axes):
             return self
-        return self._replace(factor, replace(old, axes=axes))
+        return self._with_factor(factor, old._replace(axes=axes))
 
     def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> TensorFactorShardings:
         """With `axes` and `overflow_axes` along the factor whatever is there, if the tensor has it."""
         old = self.factors[factor]
         if old is None or (old.axes == axes and old.overflow_axes == overflow_axes):
             return self
-        return self._replace(factor, replace(old, axes=axes, overflow_axes=overflow_axes))
+        return self._with_factor(factor, old._replace(axes=axes, overflow_axes=overflow_axes))
 
-    def _replace(self, factor: int, sharding: FactorSharding) -> TensorFactorShardings:
-        return replace(self, factors=(*self.factors[:factor], sharding, *self.factors[factor + 1 :]))
+    def _with_factor(self, factor: int, sharding: FactorSharding) -> TensorFactorShardings:
+        return self._replace(factors=(*self.factors[:factor], sharding, *self.factors[factor + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)

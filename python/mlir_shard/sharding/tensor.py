@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
+from typing import NamedTuple
 
 from mlir_shard.sharding.axes import AxisRef, axes_difference, sort_and_merge, total_size
 from mlir_shard.sharding.mesh import Mesh
@@ -26,8 +27,7 @@ class ReductionOp(str, Enum):
     MIN = "min"
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionSharding:
+class DimensionSharding(NamedTuple):
     """The axes that shard one dimension.
 
     Attributes:
@@ -56,11 +56,11 @@ class DimensionSharding:
 
     def closed(self) -> DimensionSharding:
         """The same axes and priority, closed."""
-        return replace(self, is_closed=True)
+        return self._replace(is_closed=True)
 
     def opened(self) -> DimensionSharding:
         """The same axes and priority, open."""
-        return replace(self, is_closed=False)
+        return self._replace(is_closed=False)
 
     def __str__(self) -> str:
         parts = [*map(str, self.axes), *(() if self.is_closed else ("?",))]
@@ -354,4 +354,4 @@ def without_priorities(sharding: TensorSharding) -> TensorSharding:
 
 
 def _without_priority(dim: DimensionSharding) -> DimensionSharding:
-    return dim if dim.priority is None else replace(dim, priority=None)
+    return dim if dim.priority is None else dim._replace(priority=None)

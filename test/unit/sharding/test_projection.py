@@ -164,7 +164,7 @@ def test_there_and_back(case):
 @given(projections())
 def test_priorities_do_not_come_back(case):
     one, mapping, sizes, mesh = case
-    urgent = replace(one, dim_shardings=tuple(replace(d, priority=1) for d in one.dim_shardings))
+    urgent = replace(one, dim_shardings=tuple(d._replace(priority=1) for d in one.dim_shardings))
     assert project(urgent, mapping, sizes, mesh).to_sharding(mapping, sizes, "mesh", mesh) == one
 
 

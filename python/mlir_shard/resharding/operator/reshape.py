@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd, prod
 
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
@@ -37,8 +37,8 @@ def _redistributed(
     for position, factor in enumerate(order):
         old = factors[factor] or FactorSharding()
         left = overflow if position == len(order) - 1 else ()
-        factors[factor] = replace(old, axes=given[position], overflow_axes=left)
-    return replace(tensor, factors=tuple(factors))
+        factors[factor] = old._replace(axes=given[position], overflow_axes=left)
+    return tensor._replace(factors=tuple(factors))
 
 
 def _give_out(axes: Axes, sizes: Sequence[int], mesh: Mesh) -> tuple[list[Axes], Axes]:
