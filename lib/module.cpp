@@ -339,8 +339,8 @@ PYBIND11_MODULE(_native, module) {
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
            py::arg("capsule_prefix"), py::arg("inherent_names"),
-           "`inherent_names(name)` gives names with all that attributes have that operations of a name can keep as\n"
-           "properties, None where they are not known.")
+           "`inherent_names(name, many)` gives names with all that attributes have that operations of a name can keep as\n"
+           "properties, None where they are not known; if there are many of these, it may take its time.")
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
            "1 for an argument and 2 for a result; `names` says with each whether of uses that\n"

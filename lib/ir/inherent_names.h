@@ -6,6 +6,7 @@
 
 #include "ir/capi.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,12 +22,14 @@ namespace mlir_shard {
 // attribute is asked for by its name.
 class InherentNames {
 public:
-  // Returns a list of names with all that operations of a name can have, or none where they are not known.
-  using Declared = std::function<std::optional<std::vector<std::string>>(const std::string &opName)>;
+  // Returns a list of names with all that operations of a name can have, or none where they are not known. It may take
+  // long to find them where there are `many` such operations.
+  using Declared = std::function<std::optional<std::vector<std::string>>(const std::string &opName, bool many)>;
 
   struct Names {
     std::vector<std::string> names;
     bool areAll; // Operations of the name have no others.
+    int reads = 0; // Of operations, as long as they are not all.
   };
 
   explicit InherentNames(Declared declared = nullptr) : declared(std::move(declared)) {}
@@ -38,17 +41,35 @@ public:
     if (found != known.end())
       return found->second;
     Names names{{}, false};
-    if (declared && capi.mlirOperationHasInherentAttributeByName)
-      if (const auto all = declared(name)) {
-        names.areAll = true;
-        for (const std::string &one : *all)
-          if (capi.mlirOperationHasInherentAttributeByName(op, toStringRef(one)))
-            names.names.push_back(one);
-      }
+    declare(capi, op, name, false, names);
     return known.emplace(std::move(name), std::move(names)).first->second;
   }
 
+  // Counts a reading of an operation whose names are not all known; whether they have become known.
+  bool read(const Capi &capi, MlirOperation op, Names &names) const {
+    if (names.reads > manyReads || ++names.reads <= manyReads)
+      return false;
+    declare(capi, op, std::string(toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op)))), true, names);
+    return names.areAll;
+  }
+
 private:
+  // What takes as long as to load the wrappers of a dialect.
+  static constexpr int manyReads = 1000;
+
+  void declare(const Capi &capi, MlirOperation op, const std::string &name, bool many, Names &names) const {
+    if (!declared || !capi.mlirOperationHasInherentAttributeByName)
+      return;
+    const std::optional<std::vector<std::string>> all = declared(name, many);
+    if (!all)
+      return;
+    names.areAll = true;
+    for (const std::string &one : *all)
+      if (std::find(names.names.begin(), names.names.end(), one) == names.names.end() &&
+          capi.mlirOperationHasInherentAttributeByName(op, toStringRef(one)))
+        names.names.push_back(one);
+  }
+
   Declared declared;
   std::map<std::string, Names> known;
 };

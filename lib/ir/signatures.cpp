@@ -76,6 +76,8 @@ Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) 
     names.push_back(
         {&inherent->of(capi, op), {}, false, anySizes && anySizes(toView(capi.mlirIdentifierStr(opName)))});
   OfName &found = names[number];
+  if (!found.known->areAll && inherent->read(capi, op, *found.known))
+    found.isChecked = false;
   // Others may have been found in another context.
   for (std::size_t i = found.identifiers.size(); i < found.known->names.size(); ++i)
     found.identifiers.push_back(

@@ -104,7 +104,7 @@ class Verification:
         library: str,
         capsule_prefix: str,
         ignored: Sequence[str],
-        inherent_names: Callable[[str], Sequence[str] | None],
+        inherent_names: Callable[[str, bool], Sequence[str] | None],
     ) -> None: ...
     def verify(self, op: Any) -> bool | None: ...
     def accept(self, op: Any) -> None: ...
@@ -165,7 +165,7 @@ class OpKinds:
 
 class KindReader:
     def __init__(
-        self, library: str, capsule_prefix: str, inherent_names: Callable[[str], Sequence[str] | None]
+        self, library: str, capsule_prefix: str, inherent_names: Callable[[str, bool], Sequence[str] | None]
     ) -> None: ...
     def read(self, op: Any, names: Sequence[str], ignored: Sequence[str], neighbours: bool) -> OpKinds: ...
     def representatives(self, kinds: OpKinds) -> list[Any]: ...
@@ -257,7 +257,7 @@ class Fixpoint:
 
 class Host:
     def __init__(
-        self, library: str, capsule_prefix: str, inherent_names: Callable[[str], Sequence[str] | None]
+        self, library: str, capsule_prefix: str, inherent_names: Callable[[str, bool], Sequence[str] | None]
     ) -> None: ...
     def attribute_uses(
         self, op: Any, names: Sequence[tuple[str, int]], scopes: Sequence[str]

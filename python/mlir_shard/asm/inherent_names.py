@@ -29,23 +29,35 @@ use_global_device_ids value version window_dilations window_dimensions window_re
 """
 
 
-def inherent_names(op_name: str) -> Sequence[str] | None:
+def inherent_names(op_name: str, many: bool = False) -> Sequence[str] | None:
     """Returns names with all that attributes have which operations of a name can keep as properties.
 
-    Those of StableHLO are listed here, those of upstream's dialects are read from the wrappers. None where they are not
-    known: of a newer StableHLO, and where the wrappers of the dialect are not loaded.
+    Those of StableHLO are listed here, those of upstream's dialects are read from the generated wrappers. None where they
+    are not known: of a newer StableHLO, and where the dialect has no wrappers, or these are not loaded: that is done
+    only where there are `many` operations.
     """
     dialect = op_name.partition(".")[0]
+    if dialect == "sdy":
+        # Operations that are defined at run time have no properties.
+        return ()
     if dialect in ("stablehlo", "chlo"):
         return _OF_STABLEHLO.split() if host.stablehlo_version() <= _STABLEHLO_VERSION else None
-    wrapper = _wrappers(dialect).get(op_name) if f"{host.PREFIX}.dialects.{dialect}" in sys.modules else None
+    is_loaded = many or f"{host.PREFIX}.{_generated(dialect)}" in sys.modules
+    wrapper = _wrappers(dialect).get(op_name) if is_loaded else None
     return None if wrapper is None else [*_read_by(wrapper)]
+
+
+def _generated(dialect: str) -> str:
+    return f"dialects._{dialect}_ops_gen"
 
 
 @cache
 def _wrappers(dialect: str) -> dict[str, Any]:
     """The wrappers of a dialect by the names of their operations."""
-    found = vars(host.module(f"dialects.{dialect}")).values()
+    try:
+        found = vars(host.module(_generated(dialect))).values()
+    except host.HostError:
+        return {}
     return {one.OPERATION_NAME: one for one in found if isinstance(one, type) and hasattr(one, "OPERATION_NAME")}
 
 

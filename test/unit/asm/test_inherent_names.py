@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from mlir_shard import host
 from mlir_shard.asm.inherent_names import inherent_names
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import ops_below
 
 STABLEHLO = """
@@ -64,11 +68,9 @@ func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 @pytest.mark.parametrize("text", [STABLEHLO, UPSTREAM], ids=["stablehlo", "upstream"])
 def test_all_attributes_of_operations_are_among_the_names(text: str) -> None:
-    for dialect in ("arith", "func", "linalg", "tensor", "tosa"):
-        host.module(f"dialects.{dialect}")
     module = parse(text, create_context())
     for op in ops_below(module):
-        assert set(op.attributes) <= set(inherent_names(op.name) or ()), op.name
+        assert set(op.attributes) <= set(inherent_names(op.name, many=True) or ()), op.name
 
 
 def test_names_are_not_known_of_a_newer_stablehlo(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,4 +79,42 @@ def test_names_are_not_known_of_a_newer_stablehlo(monkeypatch: pytest.MonkeyPatc
 
 
 def test_names_are_not_known_of_a_dialect_without_wrappers() -> None:
-    assert inherent_names("sdy.reshard") is None
+    assert inherent_names("mine.op", many=True) is None
+
+
+def test_all_attributes_of_operations_of_sdy_are_discardable() -> None:
+    module = parse(
+        """sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%a: tensor<8xf32>) {
+          %0 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+          %1 = sdy.reshard %a <@mesh, [{}]> : tensor<8xf32>
+          %2 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
+          return
+        }""",
+        create_context(),
+    )
+    assert inherent_names("sdy.reshard") == ()
+    arrays = ModuleArrays(module)
+    names = [arrays.operation(op).name for op in range(len(arrays))]
+    of_reshards = [one for one, name in zip(arrays.signatures, names, strict=True) if name == "sdy.reshard"]
+    assert of_reshards[0] == of_reshards[2] != of_reshards[1]
+
+
+def test_wrappers_are_loaded_where_operations_are_many() -> None:
+    code = """
+import sys
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
+from mlir_shard.ir.arrays import ModuleArrays
+
+LINES = ["%{0} = tensor.extract_slice %a[0] [4] [{1}] : tensor<8xf32> to tensor<4xf32>".format(n, 1 + n % 2)
+         for n in range(int(sys.argv[1]))]
+body = chr(10).join(LINES)
+module = parse("func.func @main(%a: tensor<8xf32>) { " + body + chr(10) + "return }", create_context())
+signatures = ModuleArrays(module).signatures
+assert len(set(signatures)) == 4
+print(any(name.endswith("._tensor_ops_gen") for name in sys.modules))
+"""
+    for count, is_loaded in ((100, False), (3000, True)):
+        done = subprocess.run([sys.executable, "-c", code, str(count)], check=True, capture_output=True, text=True)
+        assert done.stdout.split() == [str(is_loaded)]
