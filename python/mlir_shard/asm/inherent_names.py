@@ -32,9 +32,9 @@ use_global_device_ids value version window_dilations window_dimensions window_re
 def inherent_names(op_name: str, many: bool = False) -> Sequence[str] | None:
     """Returns names with all that attributes have which operations of a name can keep as properties.
 
-    Those of StableHLO are listed here, those of upstream's dialects are read from the generated wrappers. None where they
-    are not known: of a newer StableHLO, and where the dialect has no wrappers, or these are not loaded: that is done
-    only where there are `many` operations.
+    Those of StableHLO are listed here, those of upstream's dialects are read from the generated wrappers. None where
+    they are not known: of a newer StableHLO, and where the dialect has no wrappers, or these are not loaded: that is
+    done only where there are `many` operations.
     """
     dialect = op_name.partition(".")[0]
     if dialect == "sdy":

@@ -1,14 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rewrite patterns on one operation name, applied by the host's greedy driver."""
+"""Rewrite patterns on one operation name, applied by the host's greedy driver, or directly where few can match."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.host import rewrite
+from mlir_shard.ir.editing import replace_with
+from mlir_shard.ir.op_kinds import operations_of_results
 
 Rewrite = Callable[[Any, Any], bool]
 
@@ -42,6 +44,31 @@ def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:
         pattern_set.add(pattern.root, _callback(pattern, applied))
     rewrite.apply_patterns_and_fold_greedily(op.operation, pattern_set.freeze(), config)
     return bool(applied)
+
+
+class _DirectRewriter:
+    """What patterns call of the host's PatternRewriter."""
+
+    def replace_op(self, op: Any, new: Any) -> None:
+        replace_with(op, new if isinstance(new, list) else new.results)
+
+
+def apply_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
+    """Applies the patterns below `op` until none matches, without the host's driver, which asks them of each operation.
+
+    Nothing is folded or erased but what a pattern replaces. All patterns have one root, and `operands`, and replace
+    only the operation that they are applied to. Returns whether any pattern changed the program.
+    """
+    definers = {name for pattern in patterns for name in pattern.operands or ()}
+    rewriter = _DirectRewriter()
+    is_changed = False
+    while patterns:
+        candidates = operations_of_results(op, (patterns[0].root,), [*definers])
+        # All of them, so that one that is replaced does not keep the others waiting.
+        if not [one for one in candidates if any(pattern.apply(one, rewriter) for pattern in patterns)]:
+            break
+        is_changed = True
+    return is_changed
 
 
 def _callback(pattern: Pattern, applied: list[str]) -> Callable[[Any, Any], bool]:

@@ -12,7 +12,9 @@ from passes.programs import modules
 import mlir_shard
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import contents, operations_named
+from mlir_shard.passes.registry import PassFailure
 from mlir_shard.transforms.canonicalize.canonicalize import Canonicalize
+from mlir_shard.transforms.canonicalize.reshard import BACK, EXACT
 
 
 @pytest.mark.parametrize("patterns", [(), ("sdy-reshard",)], ids=["all", "reshards"])
@@ -30,6 +32,33 @@ def test_what_is_kept_is_canonical(patterns: tuple[str, ...]) -> None:
             canonicalize._rewrite(op, contents(op))
             assert str(op) == before
     assert kept > 50
+
+
+@pytest.mark.parametrize("inserted", [False, True])
+def test_reshards_are_simplified_as_by_the_driver(inserted: bool) -> None:
+    canonicalize = Canonicalize(enable_patterns=(*EXACT, BACK))
+    simplified = 0
+    for _, module in modules(mlir_shard.create_context()):
+        if inserted and not _reshard(module):
+            continue
+        op = module.operation
+        held = contents(op)
+        if not canonicalize._is_of_few_reshards(held):
+            continue
+        copy = ir.Module.parse(str(module), op.context)
+        with op.context, op.location:
+            simplified += canonicalize.run(op)
+            canonicalize._rewrite(copy.operation, held)
+        assert str(module) == str(copy)
+    assert simplified > 10
+
+
+def _reshard(module: Any) -> bool:
+    try:
+        mlir_shard.run(module, "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))")
+    except PassFailure:
+        return False
+    return True
 
 
 def _canonical(text: str) -> Any:

@@ -20,7 +20,7 @@ from mlir_shard.passes.registry import Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
 from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes, unused_results
-from mlir_shard.transforms.dead_code import erase_unused_of_sdy
+from mlir_shard.transforms.dead_code import erase_dead_code, erase_unused_of_sdy
 
 LABEL = "sdy-manual-computation"
 
@@ -96,10 +96,17 @@ PATTERNS: tuple[Pattern, ...] = (
     *unused_results.PATTERNS,
 )
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
-# All that the host folds or has patterns for in these dialects; it moves constant operands of other ops too.
-_REWRITTEN = frozenset(("chlo.constant", "chlo.constant_like", "stablehlo.case", "stablehlo.constant"))
+# All that the host folds or has patterns for in these dialects.
+_FOLDED = frozenset(("chlo.constant_like", "stablehlo.case"))
+# It also moves constants, and operands that are constant, unless constants are left as they are.
+_MOVED = frozenset(("chlo.constant", "stablehlo.constant"))
 _DIALECTS = ("chlo", "sdy", "stablehlo")
 _FUNCTIONS = frozenset(("func.call", "func.func", "func.return", "builtin.module"))
+_FEW_RESHARDS = frozenset((*reshard.EXACT, reshard.BACK))
+
+
+def _is_never_folded(name: str) -> bool:
+    return name in _FUNCTIONS or (name.partition(".")[0] in _DIALECTS and name not in _FOLDED)
 
 
 @register
@@ -130,14 +137,30 @@ class Canonicalize(Pass):
         held = contents(op)
         if self._is_kept(held) and not may_have_unused(op) and not erase_unused_of_sdy(op):
             return False
+        if self._is_of_few_reshards(held):
+            is_changed = reshard.simplify_directly(op, self._patterns_for(held))
+            if is_changed or may_have_unused(op):
+                erase_dead_code(op)
+                return True
+            return erase_unused_of_sdy(op)
         self._rewrite(op, held)
         return True
+
+    def _is_of_few_reshards(self, held: Contents) -> bool:
+        """Whether only patterns of reshards are enabled that match few of them, and there is nothing to fold."""
+        has_defaults = self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
+        return (
+            has_defaults
+            and not held.has_branches
+            and bool(self.enable_patterns)
+            and _FEW_RESHARDS.issuperset(self.enable_patterns)
+            and all(map(_is_never_folded, held.operations))
+        )
 
     def _is_kept(self, held: Contents) -> bool:
         """Whether no pattern or fold can match, the host's included: then only unused operations could go."""
         return not (held.has_branches or self.cse_between_iterations or self._patterns_for(held)) and all(
-            name in _FUNCTIONS or (name.partition(".")[0] in _DIALECTS and name not in _REWRITTEN)
-            for name in held.operations
+            _is_never_folded(name) and name not in _MOVED for name in held.operations
         )
 
     def _rewrite(self, op: Any, held: Contents) -> None:

@@ -17,7 +17,8 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import to_attribute
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
-from mlir_shard.ir.patterns import Pattern
+from mlir_shard.ir.op_kinds import OpKinds
+from mlir_shard.ir.patterns import Pattern, apply_directly
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.device_sets import is_crossing
@@ -113,7 +114,9 @@ def _normalize(cuts: Iterable[Cut], mesh: Mesh) -> Layout:
 
 
 LABEL = "sdy-reshard"
-EXACT = ("reshard-of-reshard", "reshard-repeated")
+OF_RESHARD = "reshard-of-reshard"
+REPEATED = "reshard-repeated"
+EXACT = (OF_RESHARD, REPEATED)
 """The patterns of Shardy after which every sharding is still that of its value."""
 BACK = "reshard-back-of-transpose"
 """The pattern that lets a transpose work on another sharding."""
@@ -285,8 +288,26 @@ def _with_sharding(of: Any, operands: Sequence[Any], per_value: Any, before: Any
 
 
 PATTERNS = (
-    Pattern("reshard-of-reshard", LABEL, "sdy.reshard", reshard_of_reshard),
-    Pattern("reshard-repeated", LABEL, "sdy.reshard", repeated_reshard),
+    Pattern(OF_RESHARD, LABEL, "sdy.reshard", reshard_of_reshard, ("sdy.reshard",)),
+    Pattern(REPEATED, LABEL, "sdy.reshard", repeated_reshard),
     Pattern("reshard-repeated-of-moved", LABEL, "sdy.reshard", repeated_reshard_of_moved),
-    Pattern(BACK, "shard-reshard", "sdy.reshard", reshard_back_of_transpose),
+    Pattern(BACK, "shard-reshard", "sdy.reshard", reshard_back_of_transpose, tuple(_PERMUTATIONS)),
 )
+
+
+def simplify_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
+    """Applies `patterns`, of those of `EXACT` and `BACK`, as the host's driver would, in less time where reshards are
+    many; returns whether there was one to apply."""
+    of_results = [one for one in patterns if one.name != REPEATED]
+    is_changed = False
+    while True:
+        is_dropped = len(of_results) < len(patterns) and _drop_repeated(op)
+        is_changed |= is_dropped
+        if not apply_directly(op, of_results):
+            return is_changed
+        is_changed = True
+
+
+def _drop_repeated(op: Any) -> bool:
+    reshards = OpKinds(op, "sdy.reshard")
+    return reshards.drop_repeated(range(len(reshards.representatives)))
