@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from mlir_shard.dialects.data_flow import owning_op
@@ -76,35 +77,40 @@ class UniformValues:
 
     def has(self, value: Any) -> bool:
         """Whether a value is known to be uniform."""
-        pending = [value]
-        while pending:
-            current = pending[-1]
-            if current in self._known:
-                pending.pop()
-                continue
-            needed = self._needed(current)
-            unknown = [] if needed is None else [one for one in needed if one not in self._known]
-            if unknown:
-                pending += unknown
-                continue
-            self._known[current] = needed is not None and all(self._known[one] for one in needed)
-        return self._known[value]
+        found = self._known.get(value)
+        if found is not None:
+            return found
+        # The values that are looked at, each needed by the one before, with what is left to look at for each.
+        path = [(value, self._needed(value))]
+        while path:
+            current, needed = path[-1]
+            one = None if needed is None else next(needed, None)
+            is_uniform = needed is not None if one is None else self._known.get(one)
+            if is_uniform is None:
+                path.append((one, self._needed(one)))
+            elif not is_uniform:
+                self._known |= dict.fromkeys((one for one, _ in path), False)
+                return False
+            elif one is None:
+                self._known[current] = True
+                path.pop()
+        return True
 
     def has_captured(self, op: Any) -> bool:
         """Whether the values that the regions of an op capture are uniform."""
         return all(self.has(value) for value in captured(op))
 
-    def _needed(self, value: Any) -> list[Any] | None:
+    def _needed(self, value: Any) -> Iterator[Any] | None:
         """The values that must be uniform for this one to be; None where it may diverge."""
         op = defining_op(value)
         if op is None:
             return None
         if op.name in _SHARING and among(op) == self._among:
-            return []
+            return iter(())
         names = _names_in(op)
         if op.name.startswith("shard.") or not all(map(_has_pure_name, names)) or not _DEVICE_IDS.isdisjoint(names):
             return None
-        return [*op.operands, *captured(op)]
+        return chain(op.operands, captured(op))
 
 
 class KnownUniform:
