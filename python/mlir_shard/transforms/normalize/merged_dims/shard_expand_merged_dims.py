@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import ops_below, replace_with
 from mlir_shard.ir.op_kinds import OpKinds
-from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, users, uses_of
+from mlir_shard.ir.values import defining_op, insertion_point_after, replace_uses, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
 from mlir_shard.transforms.normalize.merged_dims.expandable_ops import computed, expandable
 from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
@@ -59,11 +61,10 @@ class ShardExpandMergedDims(FunctionPass):
         merges = {op.results[0]: merged for op, merged in OpKinds(function, *RESHAPES).decided(_merged_by)}
         if not merges:
             return False
-        analysis = _Analysis(merges)
-        chosen = analysis.worth_expanding()
-        if not chosen:
+        chosen = _Analysis(function, merges).worth_expanding()
+        if chosen is None:
             return False
-        _Rewriting(analysis, chosen).apply(function)
+        _Rewriting(chosen).apply(function)
         return True
 
 
@@ -79,12 +80,14 @@ def _is_fixed(op: Any) -> bool:
     return sdy.SHARDING in op.attributes
 
 
-def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) -> dict[int, Expansion] | None:
-    """Into what operands and results are expanded, by number, where those in `known` are; None if they do not agree."""
-    numbered = [*enumerate(op.operands), *((-1 - number, result) for number, result in enumerate(op.results))]
-    values = {number: value for number, value in numbered if isinstance(value.type, ir.RankedTensorType)}
-    found = {number: list(unexpanded(value)) for number, value in values.items()}
-    wanted = {number: known[value] for number, value in values.items() if value in known}
+def _expanded_ports(
+    how: Expandable, own: Mapping[int, Expansion], wanted: Mapping[int, Expansion]
+) -> dict[int, Expansion] | None:
+    """Into what operands and results are expanded, by number, where some are; None if they do not agree.
+
+    `own` has the shapes of all that are tensors, and `wanted` into what some are expanded.
+    """
+    found = {number: list(shape) for number, shape in own.items()}
     left = {(number, dim) for number, one in wanted.items() for dim, sizes in enumerate(one) if len(sizes) > 1}
     for ports in how.factors:
         asked = {wanted[number][dim] for number, dim in ports if (number, dim) in left.difference(how.stretched)}
@@ -97,106 +100,187 @@ def _expanded_ports(op: Any, how: Expandable, known: Mapping[Any, Expansion]) ->
     return None if left else {number: tuple(expansion) for number, expansion in found.items()}
 
 
+def _ports(op: Any) -> Iterator[tuple[int, Any]]:
+    """The operands and results that are tensors, by number."""
+    for number, value in (
+        *enumerate(op.operands),
+        *((-1 - number, result) for number, result in enumerate(op.results)),
+    ):
+        if isinstance(value.type, ir.RankedTensorType):
+            yield number, value
+
+
 def _repeated(value: Any, expansion: Expansion) -> tuple[Expandable, dict[int, Expansion]] | None:
     """How to make an expanded value anew that repeats its elements, as a constant does; None if it does not."""
     op = defining_op(value, *_REPEATING)
     how = expandable(op) if op is not None and not _is_fixed(op) else None
-    if op is None or how is None or (ports := _expanded_ports(op, how, {value: expansion})) is None:
+    if op is None or how is None:
+        return None
+    values = dict(_ports(op))
+    own = {number: unexpanded(one) for number, one in values.items()}
+    ports = _expanded_ports(how, own, {number: expansion for number, one in values.items() if one == value})
+    if ports is None:
         return None
     operands = [(operand, ports[number]) for number, operand in enumerate(op.operands) if number in ports]
     is_repeated = all(wanted == unexpanded(one) or _repeated(one, wanted) is not None for one, wanted in operands)
     return (how, ports) if is_repeated else None
 
 
+def _splits(reshaped_to: Sequence[int], expansion: Expansion) -> bool:
+    """Whether a reshape to that shape splits the dimensions of a value as they are expanded."""
+    return {*cuts(expanded_shape(expansion))} <= {*cuts(reshaped_to)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is the same of all ops of a signature.
+
+    Attributes:
+        how: how they are expanded; None where they are not.
+        own: the shapes of the operands and results that are static tensors, by number.
+        is_reshape: whether they are reshapes of such.
+        is_fixed: whether they stay as they are.
+    """
+
+    how: Expandable | None
+    own: Mapping[int, Expansion]
+    is_reshape: bool
+    is_fixed: bool
+
+    @staticmethod
+    def of(op: Any) -> _Kind:
+        """The kind of an op."""
+        is_fixed = _is_fixed(op)
+        own = {number: unexpanded(value) for number, value in _ports(op) if value.type.has_static_shape}
+        is_reshape = op.name in RESHAPES and {0, -1} <= own.keys()
+        return _Kind(None if is_fixed else expandable(op), own, is_reshape, is_fixed)
+
+    def shape(self, number: int) -> list[int]:
+        """The shape of an operand or a result."""
+        return expanded_shape(self.own[number])
+
+
 class _Analysis:
     """The values that can be expanded, from the results of merging reshapes on, and the ops among them.
 
-    Attributes:
-        merges: the results of the merging reshapes.
-        expansions: of the values.
-        ops: those that can be computed on expanded operands, with how they are.
+    Values and ops are numbers of a function that is read once; most ops are like another one.
     """
 
-    def __init__(self, merges: Mapping[Any, Expansion]) -> None:
-        self.merges = merges
-        refused: set[Any] = set()
+    def __init__(self, function: Any, merges: Mapping[Any, Expansion]) -> None:
+        self._arrays = ModuleArrays(function)
+        self._kinds: dict[int, _Kind] = {}
+        self._known_ports: dict[Hashable, dict[int, Expansion] | None] = {}
+        numbered = {self._arrays.number_of(value): expansion for value, expansion in merges.items()}
+        self._merges = {value: expansion for value, expansion in numbered.items() if value is not None}
+        refused: set[int] = set()
         while True:
-            self.expansions: dict[Any, Expansion] = dict(merges)
-            self.ops: dict[Any, tuple[Expandable, dict[int, Expansion]]] = {}
+            self._expansions: dict[int, Expansion] = dict(self._merges)
+            # The ops that can be computed on expanded operands, with how they are.
+            self._ops: dict[int, tuple[Expandable, dict[int, Expansion]]] = {}
             conflicting = self._flow(refused)
             if conflicting is None:
                 return
             # What followed from it is to be found anew.
             refused.add(conflicting)
 
-    def _flow(self, refused: set[Any]) -> Any | None:
+    def _kind(self, op: int) -> _Kind:
+        signature = self._arrays.signatures[op]
+        # The number of an op itself, below 0, where it is built from what is in its regions.
+        found = self._kinds.get(signature) or self._kinds.get(-1 - op)
+        if found is None:
+            found = _Kind.of(self._arrays.operation(op))
+            is_built = found.how is not None and found.how.build is not None
+            self._kinds[-1 - op if is_built else signature] = found
+        return found
+
+    def _numbered(self, op: int) -> list[tuple[int, int]]:
+        results = ((-1 - number, value) for number, value in enumerate(self._arrays.results(op)))
+        return [*enumerate(self._arrays.operands(op)), *results]
+
+    def _ports_of(self, op: int, how: Expandable, kind: _Kind) -> dict[int, Expansion] | None:
+        known = self._expansions
+        wanted = tuple([(number, known[value]) for number, value in self._numbered(op) if value in known])
+        key = (id(kind), wanted)
+        if key not in self._known_ports:
+            self._known_ports[key] = _expanded_ports(how, kind.own, dict(wanted))
+        return self._known_ports[key]
+
+    def _flow(self, refused: set[int]) -> int | None:
         """Expands what can be; returns an op whose operands would be expanded in different ways, None without one."""
-        pending = list(self.merges)
+        arrays, expansions = self._arrays, self._expansions
+        pending = list(self._merges)
         while pending:
             value = pending.pop()
-            around = value.owner.parent
-            for op in users(value):
-                if op in refused or op.parent != around or (op.name in RESHAPES and op.results[0] in self.merges):
+            around = arrays.parents[arrays.definers[value]]
+            for op in arrays.users(value):
+                if op in refused or arrays.parents[op] != around:
                     continue
-                how = self.ops[op][0] if op in self.ops else None if _is_fixed(op) else expandable(op)
-                if how is None:
+                kind = self._kind(op)
+                if kind.how is None or (kind.is_reshape and arrays.results(op)[0] in self._merges):
                     continue
-                ports = _expanded_ports(op, how, self.expansions)
-                if ports is None and op.name in RESHAPES and op not in self.ops:
+                ports = self._ports_of(op, kind.how, kind)
+                if ports is None and kind.is_reshape and op not in self._ops:
                     # It splits the merged dimensions.
                     continue
                 if ports is None:
                     return op
-                self.ops[op] = how, ports
-                for number, result in enumerate(op.results):
-                    if ports[-1 - number] != self.expansions.get(result, unexpanded(result)):
-                        self.expansions[result] = ports[-1 - number]
+                self._ops[op] = kind.how, ports
+                for number, result in enumerate(arrays.results(op)):
+                    if ports[-1 - number] != expansions.get(result, kind.own[-1 - number]):
+                        expansions[result] = ports[-1 - number]
                         pending.append(result)
         return None
 
-    def worth_expanding(self) -> set[Any]:
-        """The values of those parts of the program that have fewer reshapes when they are expanded."""
-        chosen: set[Any] = set()
+    def worth_expanding(self) -> _Chosen | None:
+        """Those parts of the program that have fewer reshapes when they are expanded; None where none has."""
+        values: set[int] = set()
         for part, ops in self._parts():
             splits = {
                 (operand, wanted)
                 for op in ops
-                for number, operand in enumerate(op.operands)
+                for number, operand in enumerate(self._arrays.operands(op))
                 if operand not in part
-                and (wanted := self.ops[op][1].get(number)) is not None
-                and without_ones(expanded_shape(wanted)) != without_ones(operand.type.shape)
+                and (wanted := self._ops[op][1].get(number)) is not None
+                and without_ones(expanded_shape(wanted)) != without_ones(self._kind(op).shape(number))
             }
-            saved = sum(self._saved(value) - self.is_needed(value) for value in part)
-            if saved > sum(_repeated(*one) is None for one in splits):
-                chosen |= part
-        return chosen
+            saved = sum(self._saved(value) - self._is_needed(value) for value in part)
+            if saved > sum(_repeated(self._arrays.value(one), wanted) is None for one, wanted in splits):
+                values |= part
+        if not values:
+            return None
+        touching = [op for op in self._ops if any(value in values for _, value in self._numbered(op))]
+        return _Chosen(
+            {self._arrays.value(value): self._expansions[value] for value in values},
+            {self._arrays.operation(op): self._ops[op] for op in touching},
+        )
 
-    def is_needed(self, value: Any) -> bool:
+    def _is_needed(self, value: int) -> bool:
         """Whether something uses a value that cannot use the expanded one."""
-        return any(not self.is_served(op, value) for op in users(value))
+        return any(not self._is_served(op, value) for op in self._arrays.users(value))
 
-    def is_served(self, op: Any, value: Any) -> bool:
-        """Whether an op that uses a value can use the expanded one: one of `ops`, or a reshape that splits it so."""
-        if op in self.ops or op.name not in RESHAPES:
-            return op in self.ops
-        return not _is_fixed(op) and {*cuts(expanded_shape(self.expansions[value]))} <= {
-            *cuts(op.results[0].type.shape)
-        }
+    def _is_served(self, op: int, value: int) -> bool:
+        """Whether an op that uses a value can use the expanded one: one of `_ops`, or a reshape that splits it so."""
+        if op in self._ops:
+            return True
+        kind = self._kind(op)
+        return kind.is_reshape and not kind.is_fixed and _splits(kind.shape(-1), self._expansions[value])
 
-    def _saved(self, value: Any) -> int:
+    def _saved(self, value: int) -> int:
         """How many reshapes vanish with the expanded value: the one that makes it, and those that split it."""
-        expanded = without_ones(expanded_shape(self.expansions[value]))
-        around = [op.results[0] for op in users(value) if op.name in RESHAPES and not _is_fixed(op)]
-        if value in self.merges:
-            around.append(value.owner.operands[0])
-        return sum(without_ones(one.type.shape) == expanded for one in around)
+        expanded = without_ones(expanded_shape(self._expansions[value]))
+        kinds = map(self._kind, self._arrays.users(value))
+        around = [kind.shape(-1) for kind in kinds if kind.is_reshape and not kind.is_fixed]
+        if value in self._merges:
+            around.append(self._kind(self._arrays.definers[value]).shape(0))
+        return sum(without_ones(shape) == expanded for shape in around)
 
-    def _parts(self) -> Iterator[tuple[set[Any], set[Any]]]:
+    def _parts(self) -> Iterator[tuple[set[int], set[int]]]:
         """The values in sets that no op connects, each with the ops between them."""
-        left = set(self.expansions)
+        arrays = self._arrays
+        left = set(self._expansions)
         while left:
-            part: set[Any] = set()
-            ops: set[Any] = set()
+            part: set[int] = set()
+            ops: set[int] = set()
             pending = [next(iter(left))]
             while pending:
                 value = pending.pop()
@@ -204,18 +288,25 @@ class _Analysis:
                     continue
                 left.remove(value)
                 part.add(value)
-                for op in (*users(value), value.owner):
-                    if op in self.ops:
+                for op in (*arrays.users(value), arrays.definers[value]):
+                    if op in self._ops and op not in ops:
                         ops.add(op)
-                        pending += [*op.operands, *op.results]
+                        pending += [*arrays.operands(op), *arrays.results(op)]
             yield part, ops
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The values that are expanded, and the ops that use or make them and can be computed so, with how they are."""
+
+    expansions: Mapping[Any, Expansion]
+    ops: Mapping[Any, tuple[Expandable, Mapping[int, Expansion]]]
 
 
 class _Rewriting:
     """Computes the values `chosen` expanded."""
 
-    def __init__(self, analysis: _Analysis, chosen: set[Any]) -> None:
-        self._analysis = analysis
+    def __init__(self, chosen: _Chosen) -> None:
         # The expanded forms of values, each by its expansion.
         self._made: dict[tuple[Any, Expansion], Any] = {}
         self._chosen = chosen
@@ -224,27 +315,31 @@ class _Rewriting:
 
     def apply(self, function: Any) -> None:
         """Rewrites what the function computes."""
-        analysis = self._analysis
+        expansions, ops = self._chosen.expansions, self._chosen.ops
         for op in list(ops_below(function)):
             with op.location:
-                if op in analysis.ops and not self._chosen.isdisjoint((*op.operands, *op.results)):
-                    self._compute(op, *analysis.ops[op], ir.InsertionPoint(op))
-                elif op.name in RESHAPES and op.operands[0] in self._chosen and analysis.is_served(op, op.operands[0]):
+                if op in ops:
+                    self._compute(op, *ops[op], ir.InsertionPoint(op))
+                elif op.name in RESHAPES and self._is_split_by(op):
                     source = op.operands[0]
-                    made = self._made[source, analysis.expansions[source]]
+                    made = self._made[source, expansions[source]]
                     with ir.InsertionPoint(op):
                         replace_with(op, [reshaped(made, op.results[0].type.shape, op.name)])
-                elif op.name in RESHAPES and op.results[0] in self._chosen:
-                    expansion = analysis.expansions[op.results[0]]
+                elif op.name in RESHAPES and op.results[0] in expansions:
+                    expansion = expansions[op.results[0]]
                     with ir.InsertionPoint(op):
                         made = reshaped(op.operands[0], expanded_shape(expansion), op.name)
                     self._made[op.results[0], expansion] = made
                     self._replaced[op] = None
         for op in reversed(self._replaced):
-            if op in analysis.ops:
+            if op in ops:
                 self._merge_where_needed(op)
             if not any(True for result in op.results for _ in result.uses):
                 op.erase()
+
+    def _is_split_by(self, reshape: Any) -> bool:
+        expansion = self._chosen.expansions.get(reshape.operands[0])
+        return expansion is not None and not _is_fixed(reshape) and _splits(reshape.results[0].type.shape, expansion)
 
     def _compute(self, op: Any, how: Expandable, ports: Mapping[int, Expansion], point: Any) -> None:
         operands = [
@@ -257,7 +352,7 @@ class _Rewriting:
         self._replaced[op] = None
 
     def _expanded(self, value: Any, expansion: Expansion, user: Any) -> Any:
-        if expansion == unexpanded(value) and value not in self._chosen:
+        if expansion == unexpanded(value) and value not in self._chosen.expansions:
             return value
         key = value, expansion
         if key not in self._made:
@@ -273,7 +368,7 @@ class _Rewriting:
         """Merges the dimensions of results again for those that cannot use the expanded ones."""
         for number, result in enumerate(op.results):
             if uses := uses_of(result):
-                made = self._made[result, self._analysis.ops[op][1][-1 - number]]
+                made = self._made[result, self._chosen.ops[op][1][-1 - number]]
                 with op.location, insertion_point_after(made):
                     replace_uses(uses, reshaped(made, result.type.shape, _reshape_for(op)))
 
