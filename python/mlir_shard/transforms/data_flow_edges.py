@@ -35,11 +35,12 @@ def edge_of(owner: Any) -> Any | None:
     return uses[0].owner.operation
 
 
-def add_edges(owners: Sequence[Any]) -> None:
+def add_edges(owners: Sequence[Any]) -> list[Any]:
     """Puts an edge with the owner's sharding between each owner and its uses; the owners are of one operation.
 
-    Owners that have an edge keep it, and what has no static shape needs none.
+    Owners that have an edge keep it, and what has no static shape needs none. Returns the edges.
     """
+    made = []
     # Each edge comes right behind its owners, so the last one first keeps their order.
     for owner in reversed(owners):
         if not is_static_tensor(owner) or edge_of(owner) is not None:
@@ -47,6 +48,8 @@ def add_edges(owners: Sequence[Any]) -> None:
         point = insertion_point_after(owner)
         edge = sdy.DataFlowEdgeOp(owner, sharding=sharding_of(owner), loc=owner.location, ip=point)
         owner.replace_all_uses_except(edge.result, edge.operation)
+        made.append(edge.operation)
+    return made
 
 
 def shardings_of_edges(owners: Sequence[Any]) -> tuple[TensorSharding, ...] | None:

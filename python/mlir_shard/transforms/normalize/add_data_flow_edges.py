@@ -13,7 +13,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges, is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named, operations_where
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import has_body, main_function
 from mlir_shard.transforms.data_flow_edges import add_edges
@@ -32,13 +32,13 @@ class AddDataFlowEdges(ModulePass):
     summary = "Adds an edge behind every value that owns a data-flow edge"
     needs = staticmethod(has_edges)
 
-    def run(self, op: Any) -> bool:
-        found = operations_where(op, has_edges)
-        for inner in found:
+    def run(self, op: Any) -> Changes | bool:
+        made = []
+        for inner in operations_where(op, has_edges):
             owners = [edge.owner for edge in edges_of(inner)]
-            add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
-            add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])
-        return bool(found)
+            made += add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
+            made += add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])
+        return Changes(made) if made else False
 
 
 @register

@@ -26,6 +26,7 @@ from mlir_shard.ir.editing import (
     terminator,
 )
 from mlir_shard.ir.operation_list import OperationList
+from mlir_shard.ir.values import users
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
@@ -195,16 +196,18 @@ class SinkDataFlowEdges(FunctionPass):
     sink_debug_sharding_origins: bool = option(False, "Keep the origins of shardings that edges have")
     sink_debug_propagation_edge_sharding: bool = option(False, "Keep the steps of propagation that edges have")
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> Changes | bool:
         found = operations_where(op, _is_edge_or_owner)
-        for owner in found:
-            if owner.name != EDGE:
-                self._sink(owner)
-        for edge in found:
-            if edge.name == EDGE:
-                edge.results[0].replace_all_uses_with(edge.operands[0])
-                edge.erase()
-        return bool(found)
+        owners = [one for one in found if one.name != EDGE]
+        edges = [one for one in found if one.name == EDGE]
+        for owner in owners:
+            self._sink(owner)
+        # Edges may use each other.
+        changed = {user: None for edge in edges for user in users(edge.results[0]) if user.name != EDGE}
+        for edge in edges:
+            edge.results[0].replace_all_uses_with(edge.operands[0])
+            edge.erase()
+        return Changes([*changed], owners) if found else False
 
     def _sink(self, op: Any) -> None:
         owners = [edge.owner for edge in edges_of(op)]
