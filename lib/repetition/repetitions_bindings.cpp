@@ -3,6 +3,7 @@
 
 #include "bindings.h"
 #include "ir/capsules.h"
+#include "repetition/insertion.h"
 #include "repetition/repetitions.h"
 #include "repetition/rewrite_template.h"
 #include "repetition/sharded_ops.h"
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -68,6 +70,29 @@ private:
   Repetitions repetitions;
 };
 
+using Attributes = std::vector<std::pair<std::string, Capsule>>;
+using Made = std::vector<std::tuple<std::int32_t, std::string, Attributes>>;
+
+std::shared_ptr<Insertion> insertion(const std::string &capsulePrefix, const Made &before, const Made &behind,
+                                     const Attributes &attributes,
+                                     std::vector<std::pair<std::int32_t, std::int32_t>> numbers) {
+  const Capsules host(capsulePrefix);
+  const auto read = [&](const Attributes &of) {
+    std::vector<std::pair<std::string, MlirAttribute>> found;
+    for (const auto &[name, capsule] : of)
+      found.emplace_back(name, host.attribute(capsule));
+    return found;
+  };
+  const auto readMade = [&](const Made &of) {
+    std::vector<Insertion::Made> found;
+    for (const auto &[value, name, own] : of)
+      found.push_back({value, name, read(own)});
+    return found;
+  };
+  return std::make_shared<Insertion>(
+      Insertion{readMade(before), readMade(behind), read(attributes), std::move(numbers)});
+}
+
 // Keeps the arrays that the operations are of.
 struct HeldShardedOps {
   std::shared_ptr<ModuleArrays> arrays;
@@ -75,6 +100,10 @@ struct HeldShardedOps {
 };
 
 void defineShardedOps(py::module_ &module) {
+  py::class_<Insertion, std::shared_ptr<Insertion>>(module, "Insertion",
+                                                    "What is put around an operation: see lib/repetition/insertion.h.")
+      .def(py::init(&insertion), py::arg("capsule_prefix"), py::arg("before"), py::arg("behind"), py::arg("attributes"),
+           py::arg("numbers"));
   py::class_<HeldShardedOps> held(module, "ShardedOps", "Operations by kind, visited once for those whose values have equal numbers.");
   py::enum_<ShardedOps::Use>(held, "Use")
       .value("IGNORED", ShardedOps::Use::Ignored)
@@ -96,12 +125,17 @@ void defineShardedOps(py::module_ &module) {
            py::arg("ops"), py::arg("numbers"),
            "For each operation the first of them that is of its kind and whose operands and results have the same numbers.")
       .def("visit",
-           [](const HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
-              const std::function<bool(std::int32_t)> &visit) {
-             held.ops.visit(ops, valueNumbers(numbers, *held.arrays), visit);
+           [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
+              const std::function<std::pair<std::shared_ptr<Insertion>, bool>(std::int32_t)> &visit) {
+             return held.ops.visit(ops, valueNumbers(numbers, *held.arrays), [&](std::int32_t op) {
+               const auto [insertion, isAll] = visit(op);
+               return ShardedOps::Visited{insertion, isAll};
+             });
            },
            py::arg("ops"), py::arg("numbers"), py::arg("visit"),
-           "Visits operations in order; `visit` returns whether it need not be called for others that are alike.")
+           "Visits operations in order; `visit` returns what is to be put around one, or None, and whether that is all, and\n"
+           "the same for others that are alike. The arrays list what was put in as made. Returns the operations that got\n"
+           "other attributes.")
       .def("settle",
            [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
               const std::vector<ShardedOps::Use> &uses, const std::vector<std::int32_t> &returned,

@@ -5,7 +5,7 @@
 
 #include "ir/region_contents.h"
 
-#include <unordered_set>
+#include <utility>
 
 namespace mlir_shard {
 
@@ -46,16 +46,27 @@ std::vector<std::int32_t> ShardedOps::alike(const std::vector<std::int32_t> &ops
   return found;
 }
 
-void ShardedOps::visit(const std::vector<std::int32_t> &ops, const std::int32_t *numbers,
-                       const std::function<bool(std::int32_t)> &visit) const {
-  std::unordered_set<Key, NumbersHash> idle;
+std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
+                                            const std::function<Visited(std::int32_t)> &visit) {
+  std::unordered_map<Key, std::shared_ptr<const Insertion>, NumbersHash> known;
+  std::vector<std::int32_t> attributed;
   Key key;
   for (std::int32_t op : ops) {
     key.clear();
     addNumbers(op, numbers, key);
-    if (!idle.count(key) && visit(op))
-      idle.insert(key);
+    const auto found = known.find(key);
+    const Visited visited = found == known.end() ? visit(op) : Visited{found->second, true};
+    if (found == known.end() && visited.isAll)
+      known.emplace(key, visited.insertion);
+    if (!visited.insertion)
+      continue;
+    visited.insertion->putAround(arrays.capi, arrays.ops[op], arrays.made);
+    if (!visited.insertion->attributes.empty())
+      attributed.push_back(op);
+    for (const auto &[result, number] : visited.insertion->numbers)
+      numbers[*(arrays.results.begin(op) + result)] = number;
   }
+  return attributed;
 }
 
 std::vector<std::int32_t> ShardedOps::settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,

@@ -6,9 +6,11 @@
 #pragma once
 
 #include "ir/module_arrays.h"
+#include "repetition/insertion.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -30,10 +32,17 @@ public:
   // For each operation the first of them that is of its kind and whose operands and results have the same numbers.
   std::vector<std::int32_t> alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const;
 
-  // Visits operations in the order given. `visit` returns whether there is nothing to do around the operation: it is not
-  // called again for those of the kind whose operands and results have the same numbers at their turn.
-  void visit(const std::vector<std::int32_t> &ops, const std::int32_t *numbers,
-             const std::function<bool(std::int32_t op)> &visit) const;
+  // What is to be put around an operation; `isAll` is that no more has to be done, and that it is so for those alike.
+  struct Visited {
+    std::shared_ptr<const Insertion> insertion;
+    bool isAll = false;
+  };
+
+  // Visits operations in the order given, and puts around each what `visit` returns, which the arrays list as made. It may
+  // not be called again for those of the kind whose operands and results have the same numbers at their turn. Returns the
+  // operations that got other attributes.
+  std::vector<std::int32_t> visit(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
+                                  const std::function<Visited(std::int32_t op)> &visit);
 
   // Visits operations in the order given; `settle` may change the numbers of the results of the operation it is called
   // for. Where the operations that use a result look the same, by how they count as `uses` by their kinds, those of the

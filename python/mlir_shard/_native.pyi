@@ -71,6 +71,16 @@ class ModuleArrays:
     def alike(self, operations: Sequence[int], numbers: array[int]) -> list[int]: ...
     def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> Operations: ...
 
+class Insertion:
+    def __init__(
+        self,
+        capsule_prefix: str,
+        before: Sequence[tuple[int, str, Sequence[tuple[str, Any]]]],
+        behind: Sequence[tuple[int, str, Sequence[tuple[str, Any]]]],
+        attributes: Sequence[tuple[str, Any]],
+        numbers: Sequence[tuple[int, int]],
+    ) -> None: ...
+
 class ShardedOps:
     class Use(Enum):
         IGNORED = ...
@@ -84,7 +94,9 @@ class ShardedOps:
     @property
     def representatives(self) -> list[int]: ...
     def alike(self, ops: Sequence[int], numbers: array[int]) -> list[int]: ...
-    def visit(self, ops: Sequence[int], numbers: array[int], visit: Callable[[int], bool]) -> None: ...
+    def visit(
+        self, ops: Sequence[int], numbers: array[int], visit: Callable[[int], tuple[Insertion | None, bool]]
+    ) -> list[int]: ...
     def settle(
         self,
         ops: Sequence[int],

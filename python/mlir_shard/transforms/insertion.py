@@ -40,21 +40,23 @@ def put_after(point: Any, value: Any, steps: Iterable[ShardingStep], made: list[
 
 
 def _apply(value: Any, step: ShardingStep) -> Any:
+    name, attributes = operation_of(step)
+    return ir.Operation.create(name, [value.type], [value], attributes, loc=value.location).results[0]
+
+
+def operation_of(step: ShardingStep) -> tuple[str, dict[str, Any]]:
+    """The name and the attributes of the operation that is a step."""
     if isinstance(step, Reshard):
-        return _create("sdy.reshard", value, {"sharding": sdy.attribute(step.sharding)})
+        return "sdy.reshard", {"sharding": sdy.attribute(step.sharding)}
     attributes = {"out_sharding": sdy.attribute(step.sharding)}
     if isinstance(step, ReduceAlong):
         attributes["reduction_axes"] = sdy.attribute(AxisRefList(step.axes))
         if step.reduction is not ReductionOp.SUM:
             code = REDUCTION_CODES[step.reduction]
             attributes["reduction_op"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), code)
-        return _create("sdy.all_reduce", value, attributes)
+        return "sdy.all_reduce", attributes
     if isinstance(step, ReplicatedToUnreduced):
         attributes["axes"] = sdy.attribute(AxisRefList(step.axes))
-        return _create("sdy.replicated_to_unreduced", value, attributes)
+        return "sdy.replicated_to_unreduced", attributes
     attributes["axes"] = sdy.attribute(ListOfAxisRefLists(tuple(map(AxisRefList, step.axes_per_dim))))
-    return _create("sdy.sharded_to_unreduced", value, attributes)
-
-
-def _create(name: str, value: Any, attributes: dict[str, Any]) -> Any:
-    return ir.Operation.create(name, [value.type], [value], attributes, loc=value.location).results[0]
+    return "sdy.sharded_to_unreduced", attributes

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How often `spmdize` plans ops that are isomorphic."""
+"""How often passes decide what becomes of ops that are isomorphic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import mlir_shard
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.transforms.partition.plan import Planner
+from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 
 SHARDED = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}'
 
@@ -65,3 +67,40 @@ def test_those_whose_rules_look_at_something_else_each(monkeypatch: pytest.Monke
 def test_those_that_pass_values_on_and_have_no_regions_once(monkeypatch: pytest.MonkeyPatch) -> None:
     barriers = (f"%{one}3 = stablehlo.optimization_barrier {SHARDED} %{one} : tensor<8x4xf32>" for one in "ab")
     assert planned(monkeypatch, "\n".join(barriers))["stablehlo.optimization_barrier"] == 1
+
+
+def test_what_is_put_around_ops_is_decided_once_for_those_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands and partial results are resharded; locations are those of what is resharded."""
+    insertion, decided = CompatibleOps._insertion, []
+
+    def counted(self: CompatibleOps, number: int, *choice: Any) -> Any:
+        decided.append(number)
+        return insertion(self, number, *choice)
+
+    monkeypatch.setattr(CompatibleOps, "_insertion", counted)
+    left, right = (
+        f"tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}" for dims in ('{}, {"x"}', "{}, {}")
+    )
+    dot = "contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}"
+    module = mlir_shard.parse(
+        f"""
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%a: {left} loc("a"), %b: {right} loc("b"), %c: {left} loc("c"), %d: {right} loc("d"))
+            -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
+          %0 = stablehlo.dot_general %a, %b, {dot} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("first")
+          %1 = stablehlo.dot_general %c, %d, {dot} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("other")
+          return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+        }}""",
+        mlir_shard.create_context(),
+    )
+    mlir_shard.run(module, "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))")
+    assert len(decided) == 1
+    reshards, reduces = operations_named(module, "sdy.reshard"), operations_named(module, "sdy.all_reduce")
+    assert [str(op.location) for op in reshards] == [f'loc("{name}")' for name in "bd"]
+    assert [str(op.location) for op in reduces] == ['loc("first")', 'loc("other")']
+    assert str(reduces[0].attributes["out_sharding"]) == str(reduces[1].attributes["out_sharding"])
+    (returned,) = operations_named(module, "func.return")
+    assert [value.owner.name for value in returned.operands] == ["sdy.all_reduce"] * 2
+    for dot_general in operations_named(module, "stablehlo.dot_general"):
+        assert dot_general.operands[1].owner in reshards
+        assert [use.owner.name for use in dot_general.results[0].uses] == ["sdy.all_reduce"]

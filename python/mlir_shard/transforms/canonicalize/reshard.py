@@ -21,6 +21,7 @@ from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.patterns import Pattern, apply_directly
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
+from mlir_shard.transforms.dead_code import erase_unused_of_sdy
 from mlir_shard.transforms.device_sets import is_crossing
 
 
@@ -306,6 +307,8 @@ def simplify_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
         if not apply_directly(op, of_results):
             return is_changed
         is_changed = True
+        # What was skipped is not to be what a later one repeats.
+        erase_unused_of_sdy(op)
 
 
 def _drop_repeated(op: Any) -> bool:

@@ -8,12 +8,14 @@ once, and the IR is touched only for ops that something is put around.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mlir_shard._native import ShardedOps
+from mlir_shard import host
+from mlir_shard._native import Insertion, ShardedOps
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
@@ -24,6 +26,7 @@ from mlir_shard.resharding.sharding_steps import (
     Reshard,
     ReshardError,
     ShardedToUnreduced,
+    ShardingStep,
     steps_between,
 )
 from mlir_shard.resharding.windows import FactorWindow
@@ -34,7 +37,7 @@ from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers
-from mlir_shard.transforms.insertion import apply, put_after
+from mlir_shard.transforms.insertion import apply, operation_of
 from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
 from mlir_shard.transforms.reshard.op_choices import (
     RESHARDED_ALWAYS,
@@ -80,8 +83,9 @@ class CompatibleOps:
         gathers: Gathers | None = None,
         reuses: bool = True,
     ) -> None:
-        self.made: list[Any] = []
+        self.made: Sequence[Any] = ()
         self.attributed: list[Any] = []
+        self._made: list[Any] = []
         self._op = function
         # Without prices sizes make a difference only as far as they do to rules.
         by_price = is_full or cheapest is not None
@@ -92,7 +96,7 @@ class CompatibleOps:
         self._gathers = gathers
         self._reuses = reuses
         self._rule_for = rules_of_run(RuleOptions() if cheapest is None else COMPUTING, reuses=reuses)
-        self._targets = Targets(function, meshes, self.made, with_reshard=is_full)
+        self._targets = Targets(function, meshes, self._made, with_reshard=is_full)
         self._cheapest = cheapest
         self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full, reuses=reuses)
         self._combiners: dict[int, ReductionOp | None] = {}
@@ -117,16 +121,18 @@ class CompatibleOps:
             ops = self._by_kind(rules)
         self._settle_results(rules, ops)
 
-        def process(op: int) -> bool:
+        def process(op: int) -> tuple[Insertion | None, bool]:
             try:
                 return self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
             except ReshardError as error:
                 where = self._arrays.operation(op)
                 raise PassFailure(f"'{where.name}' cannot be resharded: {error}", where) from error
 
-        ops.visit(self._function.in_post_order(list(rules)), self._function.numbers, process)
+        attributed = ops.visit(self._function.in_post_order(list(rules)), self._function.numbers, process)
         for op in self._replaced:
             op.erase()
+        self.made = OperationList([*capsules_of(self._made), *self._arrays.made().capsules])
+        self.attributed += map(self._arrays.operation, attributed)
 
     def _signature(self, op: Any) -> Signature:
         name = op.name
@@ -209,8 +215,8 @@ class CompatibleOps:
         """Whether anything is done around ops of a name for their rule's sake."""
         return self._is_full or self._asks_all or kind is OpKind.DOT or name in RESHARDED_ALWAYS
 
-    def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> bool:
-        """Puts around an op what it needs; returns whether nothing has to be put around those that are like it."""
+    def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
+        """Puts around an op what it needs, but for what it returns; and whether ops that are like it need just that."""
         if signature.way is Way.EDGES:
             self._targets.process_edges(self._arrays.operation(number))
         elif signature.way is Way.CALL:
@@ -222,27 +228,30 @@ class CompatibleOps:
             if self._asks_all and self._results_on_one_device(number):
                 self._process_on_one_device(number)
             elif rule is not None:
-                is_idle = self._process_with_rule(number, rule, reduced)
-                return is_idle and not (self._asks_all or self._function.has_barriers)
-        return False
+                insertion, is_noted = self._process_with_rule(number, rule, reduced)
+                return insertion, not (is_noted or self._asks_all or self._function.has_barriers)
+        return None, False
 
     def _sources(self, number: int) -> list[TensorSharding | None]:
         return list(map(self._function.sharding_of, self._arrays.operands(number)))
 
-    def _process_with_rule(self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]) -> bool:
-        """Puts around an op what it needs; returns whether that is nothing.
+    def _process_with_rule(
+        self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
+    ) -> tuple[Insertion | None, bool]:
+        """What an op needs, and whether it gathers what is to be noted of each such op.
 
         `reduced` are the numbers of those of operands that were reduced.
         """
         choice, combiner = self._choice(number, rule, reduced)
         if choice is None:
-            return True
-        self._put(number, choice, combiner)
+            return None, False
+        before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
+        insertion = self._insertion(number, choice, combiner)
+        noted = 0 if self._gathers is None else len(self._gathers)
         if self._gathers is not None:
-            before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
             op = self._arrays.operation(number)
             note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
-        return False
+        return insertion, self._gathers is not None and len(self._gathers) > noted
 
     def _choice(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
@@ -293,25 +302,22 @@ class CompatibleOps:
             self._combiners[kind] = reduction_op(self._arrays.operation(number))
         return self._combiners[kind]
 
-    def _put(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> None:
-        op = self._arrays.operation(number)
-        for index, sharding in enumerate(choice.operands):
-            if sharding is not None:
-                with ir.InsertionPoint(op):
-                    op.operands[index] = apply(op.operands[index], [Reshard(sharding)], self.made)
-        results = list(zip(self._arrays.results(number), op.results, choice.users, choice.reduced, strict=True))
-        if any(choice.users):
-            self._set_shardings(number, choice.results)
-        # What follows the op goes right after it, so the last comes first.
-        for value, result, wanted, _ in reversed(results):
-            if wanted is not None:
-                put_after(op, result, [Reshard(wanted)], self.made)
-                self._function.replaced(value, wanted)
+    def _insertion(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> Insertion:
+        """What is to be put around an op; records what users of its results see then."""
+        before = [(index, Reshard(one)) for index, one in enumerate(choice.operands) if one is not None]
+        behind: list[tuple[int, ShardingStep]] = []
         if choice.reduced_axes:
-            for value, result, wanted, sharding in reversed(results):
-                kind = combiner or sharding.reduction_op
-                put_after(op, result, [ReduceAlong(choice.reduced_axes, kind, sharding)], self.made)
-                self._function.replaced(value, wanted or sharding)
+            kinds = (combiner or sharding.reduction_op for sharding in choice.reduced)
+            reduced = zip(kinds, choice.reduced, strict=True)
+            behind += enumerate(ReduceAlong(choice.reduced_axes, kind, sharding) for kind, sharding in reduced)
+        behind += [(index, Reshard(one)) for index, one in enumerate(choice.users) if one is not None]
+        known = tuple(sharding for sharding in choice.results if sharding is not None) if any(choice.users) else ()
+        attributes = [(sdy.SHARDING, sdy.attribute(TensorShardingPerValue(known))._CAPIPtr)] if known else []
+        results = self._arrays.results(number)
+        for index, step in behind:
+            self._function.replaced(results[index], step.sharding)
+        numbers = [(index, self._function.numbers[results[index]]) for index in {index for index, _ in behind}]
+        return Insertion(host.capsule_prefix(), _operations_of(before), _operations_of(behind), attributes, numbers)
 
     def _convert_reshard(self, number: int) -> bool:
         """Replaces a reshard by steps that make partial values, where its result is unreduced and its operand not."""
@@ -324,7 +330,7 @@ class CompatibleOps:
             return False
         op = self._arrays.operation(number)
         with ir.InsertionPoint(op):
-            op.results[0].replace_all_uses_with(apply(op.operands[0], steps, self.made))
+            op.results[0].replace_all_uses_with(apply(op.operands[0], steps, self._made))
         self._function.replaced(result, steps[-1].sharding)
         self._replaced.append(op)
         return True
@@ -349,7 +355,7 @@ class CompatibleOps:
             step = None if source is None else reduction_before(op, source, target, self._meshes)
             if step is not None:
                 with ir.InsertionPoint(op):
-                    op.operands[index] = apply(op.operands[index], [step], self.made)
+                    op.operands[index] = apply(op.operands[index], [step], self._made)
                 reduced[index] = self._function.number(step.sharding)
         return reduced
 
@@ -360,7 +366,7 @@ class CompatibleOps:
     def _process_on_one_device(self, number: int) -> None:
         values, op = self._arrays.results(number), self._arrays.operation(number)
         self.attributed.append(op)
-        for index, sharding in reshard_around(op, self._meshes, self.made):
+        for index, sharding in reshard_around(op, self._meshes, self._made):
             self._function.replaced(values[index], sharding)
 
     def _set_shardings(self, number: int, shardings: Shardings) -> None:
@@ -375,3 +381,12 @@ class CompatibleOps:
 
     def _is_unreduced(self, sharding: int) -> bool:
         return bool(unreduced_axes(self._function.shardings[sharding]))
+
+
+def _operations_of(steps: Iterable[tuple[int, ShardingStep]]) -> list[tuple[int, str, list[tuple[str, Any]]]]:
+    """The operations that are steps, for native code, each with the number of the operand or result that it takes."""
+    made = []
+    for index, step in steps:
+        name, attributes = operation_of(step)
+        made.append((index, name, [(key, attribute._CAPIPtr) for key, attribute in attributes.items()]))
+    return made

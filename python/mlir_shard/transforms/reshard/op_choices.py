@@ -43,7 +43,6 @@ class ShardedFunction:
         self.shardings: list[TensorSharding | None] = [None]
         self._by_sharding: dict[TensorSharding | None, int] = {None: UNSHARDED}
         self.numbers = array("i", [UNSHARDED]) * self.arrays.value_count
-        self.changed: set[int] = set()
         self._origins: dict[int, int] = {}
         self._read(function)
 
@@ -66,7 +65,6 @@ class ShardedFunction:
     def replaced(self, value: int, sharding: TensorSharding | None) -> None:
         """Records that users of a value have another one now, with this sharding."""
         self.numbers[value] = self.number(sharding)
-        self.changed.add(value)
         self._origins.pop(value, None)
 
     def number_before_barriers(self, value: int) -> int:

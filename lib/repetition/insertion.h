@@ -1,0 +1,34 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// What is put around an operation that reshards its operands and results.
+#pragma once
+
+#include "ir/capi.h"
+#include "ir/made_ops.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlir_shard {
+
+struct Insertion {
+  // An operation of one operand and a result of its type.
+  struct Made {
+    std::int32_t value; // The number of the operand or result that it takes.
+    std::string name;
+    std::vector<std::pair<std::string, MlirAttribute>> attributes;
+  };
+
+  std::vector<Made> before; // Of operands.
+  std::vector<Made> behind; // Of results, in order; each takes what the one before it for the same result has made.
+  std::vector<std::pair<std::string, MlirAttribute>> attributes; // That the operation itself gets.
+  std::vector<std::pair<std::int32_t, std::int32_t>> numbers;    // Of results, as those that use them see them.
+
+  // Puts it around an operation; `made` gets the operations.
+  void putAround(const Capi &capi, MlirOperation op, MadeOps &made) const;
+};
+
+} // namespace mlir_shard
