@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from math import inf, prod
+from math import inf
 from typing import NamedTuple
 
 from mlir_shard.sharding.mesh import Mesh
@@ -165,7 +165,10 @@ Axes = tuple[AxisRef, ...]
 
 def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
     """The product of the sizes of the axes."""
-    return prod(axis.size(mesh) for axis in axes)
+    size = 1
+    for axis in axes:
+        size *= axis.size(mesh)
+    return size
 
 
 def add_axis_or_merge(axes: Sequence[AxisRef], axis: AxisRef, mesh: Mesh) -> Axes:

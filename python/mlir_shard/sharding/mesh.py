@@ -53,6 +53,8 @@ class Mesh:
 
     axes: tuple[MeshAxis, ...]
     device_ids: tuple[int, ...]
+    total_size: int = field(init=False, repr=False, compare=False)
+    """The number of devices; 1 where there are no axes."""
     _index_of: dict[str, int] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -61,6 +63,7 @@ class Mesh:
     ) -> None:
         pairs = axes.items() if isinstance(axes, Mapping) else axes
         object.__setattr__(self, "axes", tuple(one if isinstance(one, MeshAxis) else MeshAxis(*one) for one in pairs))
+        object.__setattr__(self, "total_size", prod(axis.size for axis in self.axes))
         ids = tuple(device_ids)
         if self.axes and len(ids) == self.total_size and ids == tuple(range(len(ids))):
             ids = ()
@@ -90,11 +93,6 @@ class Mesh:
     def maximal_device_id(self) -> int | None:
         """The device of a maximal mesh, None for any other mesh."""
         return self.device_ids[0] if self.is_maximal else None
-
-    @property
-    def total_size(self) -> int:
-        """The number of devices; 1 where there are no axes."""
-        return prod(axis.size for axis in self.axes)
 
     @property
     def devices(self) -> tuple[int, ...]:

@@ -275,7 +275,10 @@ class OpCosts:
         for tensor, mapping in zip(self._problem.tensors, self._mappings, strict=True):
             of_tensor = tensor.element_size
             for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True):
-                of_tensor *= block_size(size, prod([blocks[factor] for factor in dim.factor_indices]))
+                count = 1
+                for factor in dim.factor_indices:
+                    count *= blocks[factor]
+                of_tensor *= block_size(size, count)
             num_bytes += of_tensor
         return self.rates.seconds(operations, num_bytes)
 

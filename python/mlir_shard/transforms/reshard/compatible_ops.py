@@ -50,6 +50,7 @@ from mlir_shard.transforms.reshard.op_choices import (
     size_of,
     tensor_of,
 )
+from mlir_shard.transforms.reshard.op_rules import OpRules
 from mlir_shard.transforms.reshard.reduced_operands import (
     check_terminator,
     common_unreduced,
@@ -128,7 +129,7 @@ class CompatibleOps:
                 where = self._arrays.operation(op)
                 raise PassFailure(f"'{where.name}' cannot be resharded: {error}", where) from error
 
-        attributed = ops.visit(self._function.in_post_order(list(rules)), self._function.numbers, process)
+        attributed = ops.visit(self._function.in_post_order(rules.ops), self._function.numbers, process)
         for op in self._replaced:
             op.erase()
         self.made = OperationList([*capsules_of(self._made), *self._arrays.made().capsules])
@@ -148,12 +149,11 @@ class CompatibleOps:
         tensors = () if self._cheapest is None else tuple(map(tensor_of, types))
         return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(size_of, types)))
 
-    def _ops_of_interest(self) -> dict[int, OpShardingRule | None]:
+    def _ops_of_interest(self) -> OpRules:
         """The ops that may need something, in pre-order, with their rules.
 
         Those inside ops with a rule are left out: they compute elements.
         """
-        signatures = self._arrays.signatures
         own: dict[int, OpShardingRule | None] = {}
 
         def is_closed(op: int) -> bool:
@@ -161,39 +161,34 @@ class CompatibleOps:
             return own[op] is not None
 
         reached = self._arrays.outermost(self._closes, is_closed)
+        asked = [self._asked_rule(one, one.rule) for one in self._signatures]
+        goes_without = [self._asks_all or one.way is not Way.OTHER for one in self._signatures]
         is_interesting = [
-            self._asks_all
-            or signature.way is not Way.OTHER
-            or (
-                (signature.rule is not None or signature.asks_each)
-                and self._may_reshard(signature.name, signature.kind)
-            )
-            for signature in self._signatures
+            without or rule is not None or (one.asks_each and self._may_reshard(one.name, one.kind))
+            for one, rule, without in zip(self._signatures, asked, goes_without, strict=True)
         ]
-        found: dict[int, OpShardingRule | None] = {}
-        for op in reached.where(is_interesting).numbers:
-            signature = self._signatures[signatures[op]]
-            rule = own[op] if signature.asks_each else signature.rule
-            if rule is not None and (rule.is_custom_rule or not self._may_reshard(signature.name, signature.kind)):
-                rule = None
-            if rule is not None or self._asks_all or signature.way is not Way.OTHER:
-                found[op] = rule
-        return found
+        ops = reached.where(is_interesting).numbers
+        signatures = self._arrays.signatures
+        own = {op: self._asked_rule(self._signatures[signatures[op]], rule) for op, rule in own.items()}
+        left_out = {op for op, rule in own.items() if rule is None and not goes_without[signatures[op]]}
+        return OpRules([op for op in ops if op not in left_out] if left_out else ops, signatures, asked, own)
 
-    def _by_kind(self, rules: Mapping[int, OpShardingRule | None]) -> ShardedOps:
+    def _asked_rule(self, signature: Signature, rule: OpShardingRule | None) -> OpShardingRule | None:
+        """The rule for the sake of which something may be put around an op."""
+        is_asked = rule is not None and not rule.is_custom_rule and self._may_reshard(signature.name, signature.kind)
+        return rule if is_asked else None
+
+    def _by_kind(self, rules: OpRules) -> ShardedOps:
         """The ops, those of a kind with equal rules and as many summands; without `reuses` each of its own kind."""
         if not self._reuses:
-            return self._arrays.sharded_ops(list(rules), {op: op + 1 for op in rules})
+            return self._arrays.sharded_ops(rules.ops, {op: op + 1 for op in rules})
         numbers: dict[tuple[int, int], int] = {}
         tags = {op: numbers.setdefault((0, count), len(numbers) + 1) for op, count in self._summands.items()}
-        if any(signature.asks_each for signature in self._signatures):
-            for op, signature in zip(rules, map(self._arrays.signatures.__getitem__, rules), strict=True):
-                if self._signatures[signature].asks_each:
-                    key = id(rules[op]), self._summands.get(op, 1)
-                    tags[op] = numbers.setdefault(key, len(numbers) + 1)
-        return self._arrays.sharded_ops(list(rules), tags)
+        for op, rule in rules.own.items():
+            tags[op] = numbers.setdefault((id(rule), self._summands.get(op, 1)), len(numbers) + 1)
+        return self._arrays.sharded_ops(rules.ops, tags)
 
-    def _settle_results(self, rules: Mapping[int, OpShardingRule | None], ops: ShardedOps) -> None:
+    def _settle_results(self, rules: OpRules, ops: ShardedOps) -> None:
         """Lets results lie as is cheapest for the ops that make and use them."""
         function = self._function
         if self._cheapest is None or not self._is_full or self._asks_all or function.has_barriers:

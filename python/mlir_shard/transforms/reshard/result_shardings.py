@@ -8,7 +8,7 @@ Partial sums that are added are priced as parts of one sum, as `shard-sink-reduc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -24,6 +24,7 @@ from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.device_sets import have_different_devices
 from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction, Signature, Way
+from mlir_shard.transforms.reshard.op_rules import OpRules
 
 Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
 
@@ -31,7 +32,7 @@ Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
 def summands(
     function: ShardedFunction,
     signatures: Sequence[Signature],
-    rules: Mapping[int, OpShardingRule | None],
+    rules: OpRules,
     combiner: Combiner,
 ) -> dict[int, int]:
     """Returns, for each op whose result is one of several partial sums that are added, the number of these.
@@ -40,7 +41,7 @@ def summands(
     """
     arrays = function.arrays
     adds = [signature.name in ADDITIONS for signature in signatures]
-    reducing = [op for op, rule in rules.items() if rule is not None and rule.reduction_factors]
+    reducing = rules.where(lambda rule: rule.reduction_factors)
     known: dict[tuple[int, int], frozenset[AxisRef]] = {}
     found: defaultdict[tuple[int, frozenset[AxisRef]], list[int]] = defaultdict(list)
     firsts, roots = arrays.alike(reducing, function.numbers), arrays.last_following(reducing, adds)
@@ -92,7 +93,7 @@ class RestingShardings:
         self,
         function: ShardedFunction,
         signatures: Sequence[Signature],
-        rules: Mapping[int, OpShardingRule | None],
+        rules: OpRules,
         returned: Sequence[TensorSharding | None],
         choice: tuple[Choose, ShardedOps],
         prices: tuple[CheapestReshards, Meshes],
@@ -108,7 +109,7 @@ class RestingShardings:
         """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
         uses = [self._use(op) for op in self._ops.representatives]
         returned = list(map(self._function.number, self._returned))
-        ops = list(self._rules)[::-1]
+        ops = self._rules.ops[::-1]
         return self._ops.settle(ops, self._function.numbers, uses, returned, self._settle_results)
 
     def _use(self, op: int) -> ShardedOps.Use:
