@@ -93,8 +93,10 @@ class _Changes:
 
         constraint_behind: gives a constraint to that sharding right behind the tensor, called where one is needed.
         """
+        if not sharding.is_fully_closed or sharding_of(tensor) is not None:
+            return
         holder = shardable_value(tensor)
-        if holder is None or not sharding.is_fully_closed or sharding_of(tensor) is not None:
+        if holder is None:
             return
         if not all(_asks_for(use, sharding) for use in tensor.uses):
             return
@@ -158,13 +160,15 @@ def _end_of_chain(head: Any) -> Any | None:
 
     None where there is no such chain, or where the tensor or the end of the chain is constrained by others too.
     """
+    tail = head
+    while len(using := users(tail.results[0])) == 1 and using[0].name == CONSTRAINT:
+        tail = using[0]
+    if tail == head or _is_constrained(tail.results[0]):
+        return None
     tensor = head.operands[0]
     if owning_op(tensor).name == CONSTRAINT or sharding_of(tensor) is not None or _is_constrained(tensor, besides=head):
         return None
-    tail = head
-    while len(using := [use.owner.operation for use in tail.results[0].uses]) == 1 and using[0].name == CONSTRAINT:
-        tail = using[0]
-    return None if tail == head or _is_constrained(tail.results[0]) else tail
+    return tail
 
 
 def _is_constrained(value: Any, besides: Any | None = None) -> bool:
