@@ -115,8 +115,7 @@ class Planner:
             self._guarded(op, plans)
             return gathered == len(self._gathers) and _is_template(plans[count:])
 
-        context = int(self._manual_depth > 0)
-        last = self._repeated.plan(block, self._values.placements, plan, _surroundings, context)
+        last = self._repeated.plan(block, self._values.placements, plan, _surroundings, int(self._manual_depth > 0))
         if returned is None:
             self._guarded(last, plans)
         else:
@@ -397,6 +396,5 @@ def _is_template(plans: Sequence[OpPlan]) -> bool:
     if len(plans) != 1 or plans[0].captured:
         return False
     role, partition = plans[0].role, plans[0].partition
-    if role is Role.PASSED_ON:
-        return not len(plans[0].op.regions)
-    return role in (Role.KEPT, Role.COMPUTED, Role.REPLACED) and (partition is None or partition.pure)
+    is_alone = role in (Role.KEPT, Role.COMPUTED, Role.REPLACED)
+    return (is_alone or (role is Role.PASSED_ON and not len(plans[0].op.regions))) and (not partition or partition.pure)

@@ -240,13 +240,14 @@ class CompatibleOps:
         choice, combiner = self._choice(number, rule, reduced)
         if choice is None:
             return None, False
-        before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
         insertion = self._insertion(number, choice, combiner)
-        noted = 0 if self._gathers is None else len(self._gathers)
-        if self._gathers is not None:
-            op = self._arrays.operation(number)
-            note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
-        return insertion, self._gathers is not None and len(self._gathers) > noted
+        if self._gathers is None:
+            return insertion, False
+        noted = len(self._gathers)
+        before = list(map(self._function.shardings.__getitem__, self._operand_numbers(number)))
+        op = self._arrays.operation(number)
+        note_gathered_operands(self._gathers, op, rule, (before, choice.operands), self._meshes)
+        return insertion, len(self._gathers) > noted
 
     def _choice(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
