@@ -24,7 +24,7 @@ MlirOperation create(const Capi &capi, MlirContext context, const Insertion::Mad
 
 } // namespace
 
-void Insertion::putAround(const Capi &capi, MlirOperation op, MadeOps &made) const {
+void Insertion::insertAround(const Capi &capi, MlirOperation op, MadeOps &made) const {
   const MlirBlock block = capi.mlirOperationGetBlock(op);
   const MlirContext context = capi.mlirOperationGetContext(op);
   for (const Made &one : before) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What is put around an operation that reshards its operands and results.
+// The operations inserted around one to reshard its operands and results.
 #pragma once
 
 #include "ir/capi.h"
@@ -27,8 +27,8 @@ struct Insertion {
   std::vector<std::pair<std::string, MlirAttribute>> attributes; // That the operation itself gets.
   std::vector<std::pair<std::int32_t, std::int32_t>> numbers;    // Of results, as those that use them see them.
 
-  // Puts it around an operation; `made` gets the operations.
-  void putAround(const Capi &capi, MlirOperation op, MadeOps &made) const;
+  // Inserts them; `made` gets them.
+  void insertAround(const Capi &capi, MlirOperation op, MadeOps &made) const;
 };
 
 } // namespace mlir_shard

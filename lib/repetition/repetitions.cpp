@@ -51,21 +51,21 @@ Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const
   return key;
 }
 
-void Repetitions::addSurroundings(std::int32_t op, const Surroundings &surroundings, Key &key) {
+void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key) {
   const std::int32_t signature = arrays.signatures[op];
-  if (lookNowhere.count(signature))
+  if (withoutContextKey.count(signature))
     return;
-  if (const std::optional<std::int32_t> found = surroundings(op))
+  if (const std::optional<std::int32_t> found = contextKey(op))
     key.push_back(*found);
   else
-    lookNowhere.insert(signature);
+    withoutContextKey.insert(signature);
 }
 
 void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
-                        const Surroundings &surroundings) {
+                        const ContextKey &contextKey) {
   for (std::int32_t op = first; !isLast(op); op = ends[op]) {
     Key key = keyOf(op, context, states);
-    addSurroundings(op, surroundings, key);
+    addContextKey(op, contextKey, key);
     auto found = known.find(key);
     if (found != known.end()) {
       represented[found->second.op].push_back(op);

@@ -21,14 +21,14 @@ namespace mlir_shard {
 //  - their signature, and the contents of their regions, with the values that these take from around them;
 //  - the states of the values they use and of those they define, as these are before they have been visited;
 //  - which of their operands are the same value, and which are made of constants alone, and how;
-//  - what they look at around them.
+//  - the context keys of their sharding rules.
 // The first of them represents the others.
 class Repetitions {
 public:
   // Plans an operation and returns the states of its results. Without these the operation represents no other one.
   using Plan = std::function<std::optional<std::vector<std::int32_t>>(std::int32_t op)>;
-  // What an operation looks at around it, as a number; none where those of its signature do not look around.
-  using Surroundings = std::function<std::optional<std::int32_t>(std::int32_t op)>;
+  // The context key of an operation's sharding rule, as a number; none where rules of its signature have no key.
+  using ContextKey = std::function<std::optional<std::int32_t>(std::int32_t op)>;
 
   explicit Repetitions(const ModuleArrays &arrays);
 
@@ -36,7 +36,7 @@ public:
   // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
   // may call this.
   void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
-             const Surroundings &surroundings);
+             const ContextKey &contextKey);
 
   // The operations that an operation represents, without itself.
   const std::vector<std::int32_t> &representedBy(std::int32_t op) const;
@@ -54,7 +54,7 @@ private:
   bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
   void findConstants();
   Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
-  void addSurroundings(std::int32_t op, const Surroundings &surroundings, Key &key);
+  void addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key);
 
   const ModuleArrays &arrays;
   const Capi &capi;
@@ -63,7 +63,7 @@ private:
   const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
   // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
   std::vector<std::int32_t> constants;
-  std::unordered_set<std::int32_t> lookNowhere; // Signatures.
+  std::unordered_set<std::int32_t> withoutContextKey; // Signatures.
   std::unordered_map<Key, Known, NumbersHash> known;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };

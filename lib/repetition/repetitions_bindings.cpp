@@ -40,12 +40,12 @@ public:
       : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays) {}
 
   void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
-             const Repetitions::Surroundings &surroundings) {
+             const Repetitions::ContextKey &contextKey) {
     std::int32_t *const numbers = valueNumbers(states, *arrays);
     const std::int32_t number = repetitions.numberOf(host.operation(first));
     if (number < 0)
       throw std::invalid_argument("the operation was not there when the module was read");
-    repetitions.visit(number, context, numbers, plan, surroundings);
+    repetitions.visit(number, context, numbers, plan, contextKey);
   }
 
   std::vector<std::int32_t> rewrite(const Capsule &op, const py::function &change) const {
@@ -101,7 +101,7 @@ struct HeldShardedOps {
 
 void defineShardedOps(py::module_ &module) {
   py::class_<Insertion, std::shared_ptr<Insertion>>(module, "Insertion",
-                                                    "What is put around an operation: see lib/repetition/insertion.h.")
+                                                    "What is inserted around an operation: see lib/repetition/insertion.h.")
       .def(py::init(&insertion), py::arg("capsule_prefix"), py::arg("before"), py::arg("behind"), py::arg("attributes"),
            py::arg("numbers"));
   py::class_<HeldShardedOps> held(module, "ShardedOps", "Operations by kind, visited once for those whose values have equal numbers.");
@@ -133,9 +133,9 @@ void defineShardedOps(py::module_ &module) {
              });
            },
            py::arg("ops"), py::arg("numbers"), py::arg("visit"),
-           "Visits operations in order; `visit` returns what is to be put around one, or None, and whether that is all, and\n"
-           "the same for others that are alike. The arrays list what was put in as made. Returns the operations that got\n"
-           "other attributes.")
+           "Visits operations in order; `visit` returns what to insert around one, or None, and whether that is all that has\n"
+           "to be done for its equivalence class. The arrays list what was inserted as made. Returns the operations that\n"
+           "got other attributes.")
       .def("settle",
            [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
               const std::vector<ShardedOps::Use> &uses, const std::vector<std::int32_t> &returned,
@@ -155,12 +155,12 @@ void defineRepetitions(py::module_ &module) {
       .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &>(), py::arg("arrays"),
            py::arg("capsule_prefix"))
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
-           py::arg("surroundings"),
+           py::arg("context_key"),
            "Visits an operation and those behind it in its block but the last, with a state for each value of the\n"
            "module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
            "returns the states of the results of all of them, or None: then it has set the states itself, and is called\n"
-           "for the next one too. Isomorphic operations agree in `surroundings(operation)`, a number, or None for all of a\n"
-           "signature.")
+           "for the next one too. Isomorphic operations have equal `context_key(operation)`, a number, or None for all of\n"
+           "a signature.")
       .def("rewrite", &RepeatedRewrites::rewrite, py::arg("op"), py::arg("change"),
            "Calls `change`, which rewrites an operation, and replays the rewrite on the operations that it represents.\n"
            "Returns those, unchanged, where it cannot be replayed.");

@@ -60,7 +60,7 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
       known.emplace(key, visited.insertion);
     if (!visited.insertion)
       continue;
-    visited.insertion->putAround(arrays.capi, arrays.ops[op], arrays.made);
+    visited.insertion->insertAround(arrays.capi, arrays.ops[op], arrays.made);
     if (!visited.insertion->attributes.empty())
       attributed.push_back(op);
     for (const auto &[result, number] : visited.insertion->numbers)

@@ -32,15 +32,15 @@ public:
   // For each operation the first of them that is of its kind and whose operands and results have the same numbers.
   std::vector<std::int32_t> alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const;
 
-  // What is to be put around an operation; `isAll` is that no more has to be done, and that it is so for those alike.
+  // What to insert around an operation; `isAll` is that no more has to be done for its equivalence class: for operations
+  // of the kind whose operands and results have the same numbers.
   struct Visited {
     std::shared_ptr<const Insertion> insertion;
     bool isAll = false;
   };
 
-  // Visits operations in the order given, and puts around each what `visit` returns, which the arrays list as made. It may
-  // not be called again for those of the kind whose operands and results have the same numbers at their turn. Returns the
-  // operations that got other attributes.
+  // Visits operations in the order given, and inserts around each what `visit` returns, which the arrays list as made. It
+  // is called once for an equivalence class where that is all. Returns the operations that got other attributes.
   std::vector<std::int32_t> visit(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                   const std::function<Visited(std::int32_t op)> &visit);
 

@@ -203,7 +203,7 @@ class RepeatedRewrites:
         context: int,
         states: array[int],
         plan: Callable[[int], Sequence[int] | None],
-        surroundings: Callable[[int], int | None],
+        context_key: Callable[[int], int | None],
     ) -> None: ...
     def rewrite(self, op: Any, change: Callable[[], None]) -> list[int]: ...
 

@@ -64,8 +64,8 @@ def apply_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
     is_changed = False
     while patterns:
         candidates = operations_of_results(op, (patterns[0].root,), [*definers])
-        # All of them, so that one that is replaced does not keep the others waiting.
-        if not [one for one in candidates if any(pattern.apply(one, rewriter) for pattern in patterns)]:
+        rewritten = [one for one in candidates if any(pattern.apply(one, rewriter) for pattern in patterns)]
+        if not rewritten:
             break
         is_changed = True
     return is_changed

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import gc
 import json
 import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlir_shard.garbage import ALLOCATIONS_BETWEEN_COLLECTIONS
+from mlir_shard.garbage import fewer_collections
 from mlir_shard.tools import output
 from mlir_shard.tools.argument_parser import ArgumentParser, OneOf, number
 from mlir_shard.tools.command_line import UsageError, exit_status
@@ -107,10 +106,9 @@ def _thresholds(text: str) -> dict[str, Limit]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs shard-diff; returns its exit status: 0, 1 for a difference, 2 for any error, 130 if it was interrupted."""
-    if argv is None:
-        gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
     given = sys.argv[1:] if argv is None else argv
-    return exit_status(TOOL, lambda: _drive(parse(given)), FAILED)
+    with fewer_collections():
+        return exit_status(TOOL, lambda: _drive(parse(given)), FAILED)
 
 
 def _drive(arguments: DiffArguments) -> int:

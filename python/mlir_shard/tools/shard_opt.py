@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mlir_shard.garbage import ALLOCATIONS_BETWEEN_COLLECTIONS
+from mlir_shard.garbage import fewer_collections
 from mlir_shard.tools.command_line import Arguments, UsageError, complain, exit_status, parse
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return exit_status(TOOL, lambda: _drive(parse(argv)))
     # What imports make stays to the end of the process, where looking for cycles in it would be the last thing done.
-    gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
-    status = exit_status(TOOL, lambda: _drive(parse(sys.argv[1:])))
-    gc.freeze()
+    with fewer_collections():
+        status = exit_status(TOOL, lambda: _drive(parse(sys.argv[1:])))
+        gc.freeze()
     return status
 
 

@@ -24,18 +24,16 @@ def apply(value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = No
     return value
 
 
-def put_after(point: Any, value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = None) -> Any:
+def put_after(point: Any, value: Any, steps: Iterable[ShardingStep]) -> Any:
     """Puts what the steps make of a value, right after the op `point`, in the place of all uses of the value.
 
-    Returns the new value; `made` gets the operations.
+    Returns the new value.
     """
     here: list[Any] = []
     with ir.InsertionPoint.after(point):
         new = apply(value, steps, here)
     if here:
         value.replace_all_uses_except(new, here[:1])
-    if made is not None:
-        made += here
     return new
 
 

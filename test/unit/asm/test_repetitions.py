@@ -34,18 +34,18 @@ class Repeated:
     def lie(self, value: ir.Value, state: int) -> None:
         self.states[self.arrays.number_of(value)] = state
 
-    def visit(self, context: int = 0, surroundings: Mapping[int, int] | None = None) -> list[int]:
-        """Returns the operations that are planned, and `surroundings` given, by their places in the block."""
+    def visit(self, context: int = 0, context_keys: Mapping[int, int] | None = None) -> list[int]:
+        """Returns the operations that are planned, and `context_keys` given, by their places in the block."""
         planned = []
 
         def plan(op: int) -> list[int]:
             planned.append(self._place(op))
             return [KNOWN] * len(self.arrays.results(op))
 
-        def around(op: int) -> int | None:
-            return (surroundings or {}).get(self._place(op))
+        def context_key(op: int) -> int | None:
+            return (context_keys or {}).get(self._place(op))
 
-        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan, around)
+        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan, context_key)
         return planned
 
     def _place(self, number: int) -> int:
@@ -71,9 +71,9 @@ def test_the_first_of_isomorphic_operations_is_planned_for_all() -> None:
     assert [repeated.states[repeated.arrays.number_of(result)] for result in results] == [KNOWN] * 4
 
 
-def test_isomorphic_operations_have_the_same_around_them() -> None:
+def test_isomorphic_operations_have_equal_context_keys() -> None:
     repeated = Repeated("\n".join(f"%{number} = stablehlo.negate %a : tensor<4xf32>" for number in range(4)))
-    assert repeated.visit(surroundings={0: 1, 1: 2, 2: 1, 3: 2}) == [0, 1]
+    assert repeated.visit(context_keys={0: 1, 1: 2, 2: 1, 3: 2}) == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_reshards_are_simplified_as_by_the_driver(inserted: bool) -> None:
             continue
         op = module.operation
         held = contents(op)
-        if not canonicalize._is_of_few_reshards(held):
+        if not canonicalize._simplifies_reshards_alone(held):
             continue
         copy = ir.Module.parse(_with_locations(op), op.context)
         with op.context, op.location:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How often passes decide what becomes of ops that are isomorphic."""
+"""Each equivalence class of isomorphic ops is planned once."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def rotated(value: str) -> str:
         : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x4xf32>"""
 
 
-def test_those_whose_rules_look_at_the_same_around_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ops_of_equal_context_keys_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = planned(monkeypatch, rotated("%a") + rotated("%b"))
     assert names["stablehlo.slice"] == 2
     assert names["stablehlo.concatenate"] == 1
 
 
-def test_those_whose_rules_look_at_something_else_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pytest.MonkeyPatch) -> None:
     joined = f"""
       %c0 = stablehlo.slice %b [0:8, 0:2] {SHARDED} : (tensor<8x4xf32>) -> tensor<8x2xf32>
       %c1 = stablehlo.negate %c0 {SHARDED} : tensor<8x2xf32>
@@ -64,12 +64,12 @@ def test_those_whose_rules_look_at_something_else_each(monkeypatch: pytest.Monke
     assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 3
 
 
-def test_those_that_pass_values_on_and_have_no_regions_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimization_barriers_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     barriers = (f"%{one}3 = stablehlo.optimization_barrier {SHARDED} %{one} : tensor<8x4xf32>" for one in "ab")
     assert planned(monkeypatch, "\n".join(barriers))["stablehlo.optimization_barrier"] == 1
 
 
-def test_what_is_put_around_ops_is_decided_once_for_those_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reshards_are_decided_once_and_inserted_around_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands and partial results are resharded; locations are those of what is resharded."""
     insertion, decided = CompatibleOps._insertion, []
 

@@ -102,7 +102,7 @@ _FOLDED = frozenset(("chlo.constant_like", "stablehlo.case"))
 _MOVED = frozenset(("chlo.constant", "stablehlo.constant"))
 _DIALECTS = ("chlo", "sdy", "stablehlo")
 _FUNCTIONS = frozenset(("func.call", "func.func", "func.return", "builtin.module"))
-_FEW_RESHARDS = frozenset((*reshard.EXACT, reshard.BACK))
+_RESHARD_PATTERNS = frozenset((*reshard.EXACT, reshard.BACK))
 
 
 def _is_never_folded(name: str) -> bool:
@@ -137,7 +137,7 @@ class Canonicalize(Pass):
         held = contents(op)
         if self._is_kept(held) and not may_have_unused(op) and not erase_unused_of_sdy(op):
             return False
-        if self._is_of_few_reshards(held):
+        if self._simplifies_reshards_alone(held):
             is_changed = reshard.simplify_directly(op, self._patterns_for(held))
             if is_changed or may_have_unused(op):
                 erase_dead_code(op)
@@ -146,14 +146,14 @@ class Canonicalize(Pass):
         self._rewrite(op, held)
         return True
 
-    def _is_of_few_reshards(self, held: Contents) -> bool:
-        """Whether only patterns of reshards are enabled that match few of them, and there is nothing to fold."""
+    def _simplifies_reshards_alone(self, held: Contents) -> bool:
+        """Whether nothing is enabled but what `reshard.simplify_directly` applies, and there is nothing to fold."""
         has_defaults = self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
         return (
             has_defaults
             and not held.has_branches
             and bool(self.enable_patterns)
-            and _FEW_RESHARDS.issuperset(self.enable_patterns)
+            and _RESHARD_PATTERNS.issuperset(self.enable_patterns)
             and all(map(_is_never_folded, held.operations))
         )
 

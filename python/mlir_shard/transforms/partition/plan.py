@@ -115,7 +115,7 @@ class Planner:
             self._guarded(op, plans)
             return gathered == len(self._gathers) and _is_template(plans[count:])
 
-        last = self._repeated.plan(block, self._values.placements, plan, _surroundings, int(self._manual_depth > 0))
+        last = self._repeated.plan(block, self._values.placements, plan, _context_key, int(self._manual_depth > 0))
         if returned is None:
             self._guarded(last, plans)
         else:
@@ -384,7 +384,7 @@ def _not_partitioned(op: Any, error: Exception) -> PassFailure:
     return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
 
 
-def _surroundings(op: Any) -> tuple[Hashable] | None:
+def _context_key(op: Any) -> tuple[Hashable] | None:
     try:
         return context_of(op)
     except RuleError as error:

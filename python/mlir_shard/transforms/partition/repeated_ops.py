@@ -61,7 +61,7 @@ class NumberedValues(Generic[Known]):
 
 
 Plan = Callable[[Any], bool]
-Surroundings = Callable[[Any], Hashable]
+ContextKey = Callable[[Any], Hashable]
 
 
 class RepeatedOps:
@@ -76,7 +76,7 @@ class RepeatedOps:
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
         self._rewrites = self.arrays.repeated_rewrites()
-        self._surroundings: dict[Hashable, int] = {}
+        self._context_keys: dict[Hashable, int] = {}
         self._definers = self.arrays.definers
         # The ops that are to be changed in their place, by number; each is there once.
         self._deferred: list[tuple[int, Callable[[Any], None]]] = []
@@ -87,13 +87,13 @@ class RepeatedOps:
         return NumberedValues(self.arrays, self._uses[:])
 
     def plan(
-        self, block: Any, values: NumberedValues[Any], plan: Plan, surroundings: Surroundings, context: int = 0
+        self, block: Any, values: NumberedValues[Any], plan: Plan, context_key: ContextKey, context: int = 0
     ) -> Any:
         """Plans the ops of a block but for the last one, which it gives.
 
         `plan(op)` plans an op, says of the values that it makes where they lie, and returns whether isomorphic ops
         become what it becomes. The first of those then has a plan for all, which `carry_out` is to be given; the others
-        have none. Isomorphic ops have equal `surroundings(op)`; that is None where no op of the signature has any. None
+        have none. Isomorphic ops have equal `context_key(op)`, which is None where no op of the signature has one. None
         for an empty block.
         """
         operations = block.operations
@@ -104,12 +104,12 @@ class RepeatedOps:
                 return None
             return [values.states[value] for value in self.arrays.results(number)]
 
-        def around(number: int) -> int | None:
-            found = surroundings(self.arrays.operation(number)) if self._reuses else None
-            return None if found is None else self._surroundings.setdefault(found, len(self._surroundings))
+        def key_of(number: int) -> int | None:
+            found = context_key(self.arrays.operation(number)) if self._reuses else None
+            return None if found is None else self._context_keys.setdefault(found, len(self._context_keys))
 
         if count > 1:
-            self._rewrites.visit(operations[0].operation._CAPIPtr, context, values.states, states, around)
+            self._rewrites.visit(operations[0].operation._CAPIPtr, context, values.states, states, key_of)
         return operations[count - 1].operation if count else None
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:

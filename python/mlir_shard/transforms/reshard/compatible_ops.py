@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goes over the ops of a function and puts around each what its shardings need.
+"""Goes over the ops of a function and inserts around each what its shardings need.
 
 Most ops need nothing, and those that agree in their signature and shardings need the same: what that is is decided
-once, and the IR is touched only for ops that something is put around.
+once, and native code inserts it around all of them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class CompatibleOps:
         return OpRules([op for op in ops if op not in left_out] if left_out else ops, signatures, asked, own)
 
     def _asked_rule(self, signature: Signature, rule: OpShardingRule | None) -> OpShardingRule | None:
-        """The rule for the sake of which something may be put around an op."""
+        """The rule for the sake of which something may be inserted around an op."""
         is_asked = rule is not None and not rule.is_custom_rule and self._may_reshard(signature.name, signature.kind)
         return rule if is_asked else None
 
@@ -211,7 +211,7 @@ class CompatibleOps:
         return self._is_full or self._asks_all or kind is OpKind.DOT or name in RESHARDED_ALWAYS
 
     def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
-        """Puts around an op what it needs, but for what it returns; and whether ops that are like it need just that."""
+        """Inserts what an op needs, but for what it returns, and whether that is all its equivalence class needs."""
         if signature.way is Way.EDGES:
             self._targets.process_edges(self._arrays.operation(number))
         elif signature.way is Way.CALL:
@@ -299,7 +299,7 @@ class CompatibleOps:
         return self._combiners[kind]
 
     def _insertion(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> Insertion:
-        """What is to be put around an op; records what users of its results see then."""
+        """What to insert around an op; records what users of its results see then."""
         before = [(index, Reshard(one)) for index, one in enumerate(choice.operands) if one is not None]
         behind: list[tuple[int, ShardingStep]] = []
         if choice.reduced_axes:
@@ -307,8 +307,10 @@ class CompatibleOps:
             reduced = zip(kinds, choice.reduced, strict=True)
             behind += enumerate(ReduceAlong(choice.reduced_axes, kind, sharding) for kind, sharding in reduced)
         behind += [(index, Reshard(one)) for index, one in enumerate(choice.users) if one is not None]
-        known = tuple(sharding for sharding in choice.results if sharding is not None) if any(choice.users) else ()
-        attributes = [(sdy.SHARDING, sdy.attribute(TensorShardingPerValue(known))._CAPIPtr)] if known else []
+        attributes = []
+        if any(choice.users):
+            key, attribute = _shardings_of_results(self._arrays.operation(number), choice.results)
+            attributes.append((key, attribute._CAPIPtr))
         results = self._arrays.results(number)
         for index, step in behind:
             self._function.replaced(results[index], step.sharding)
@@ -372,11 +374,18 @@ class CompatibleOps:
         if len(op.results) == 1:
             sdy.set_sharding(op.results[0], shardings[0])
             return
-        known = tuple(sharding for sharding in shardings if sharding is not None)
-        op.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue(known), op.context)
+        key, attribute = _shardings_of_results(op, shardings)
+        op.attributes[key] = attribute
 
     def _is_unreduced(self, sharding: int) -> bool:
         return bool(unreduced_axes(self._function.shardings[sharding]))
+
+
+def _shardings_of_results(op: Any, shardings: Shardings) -> tuple[str, Any]:
+    """The attribute in which an op holds the shardings of its results, and its name."""
+    known = tuple(sharding for sharding in shardings if sharding is not None)
+    key = sdy.sharding_key(op)
+    return key, sdy.attribute(TensorShardingPerValue(known) if sdy.SHARDING_KEYS[key] else known[0], op.context)
 
 
 def _operations_of(steps: Iterable[tuple[int, ShardingStep]]) -> list[tuple[int, str, list[tuple[str, Any]]]]:
