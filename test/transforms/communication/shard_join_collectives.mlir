@@ -31,6 +31,30 @@ func.func @slice(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   return %1 : tensor<4x4xf32>
 }
 
+// CHECK-LABEL: func.func @scatter
+// CHECK-NEXT: %[[A:.*]] = shard.reduce_scatter %arg0 on @grid grid_axes = [1] reduction = max scatter_dim = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+// CHECK-NEXT: return %[[A]]
+func.func @scatter(%a: tensor<4x8xf32>) -> tensor<4x4xf32> {
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] reduction = max : tensor<4x8xf32> -> tensor<4x8xf32>
+  %1 = shard.all_slice %0 on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
+}
+
+// A sum that is used whole, and one over other devices than it is sliced among.
+// CHECK-LABEL: func.func @sliced_and_used
+// CHECK: all_reduce
+// CHECK-NEXT: all_slice
+// CHECK-NEXT: all_reduce
+// CHECK-NEXT: all_slice
+// CHECK-NEXT: return
+func.func @sliced_and_used(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %1 = shard.all_slice %0 on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+  %2 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %3 = shard.all_slice %2 on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+  return %0, %1, %3 : tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
 // Blocks that are used themselves; other devices; another dimension; another slice.
 // CHECK-LABEL: func.func @others
 // CHECK: reduce_scatter

@@ -14,5 +14,6 @@ PASSES = {
         "shard-fold-uniform-collectives",
         "shard-join-collectives",
         "shard-optimize-communication",
+        "shard-simplify-collectives",
     ),
 }

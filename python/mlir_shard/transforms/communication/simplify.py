@@ -9,10 +9,12 @@ from typing import Any, Literal
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import empty_tensors, shard
-from mlir_shard.ir.editing import replace_with
+from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.op_kinds import IDENTITY, OWN_GROUP, OpKinds, operations_of_results
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import defining_op, has_one_use, users
+from mlir_shard.passes import host_passes
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (
@@ -32,7 +34,7 @@ from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 _FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
 # Between partners, so that one is nothing without the other.
 _KEPT = frozenset(("shard.send", "shard.recv"))
-_SLICE = "shard.all_slice"
+_ALL_REDUCE, _SCATTER, _SLICE = "shard.all_reduce", "shard.reduce_scatter", "shard.all_slice"
 
 
 @register
@@ -85,21 +87,22 @@ def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
 
 @register
 class JoinCollectives(ModulePass):
-    """Replaces an all-gather of a reduce-scatter along the same devices and dimension by an all-reduce, and a slice of
-    such an all-gather by its operand.
+    """Replaces an all-gather of a reduce-scatter along the same devices and dimension by an all-reduce, a slice of such
+    an all-gather by its operand, and a slice of an all-reduce among the same devices by a reduce-scatter.
 
     An all-reduce takes as many bytes and messages as the two. If the scattered shards have other uses, the two stay: an
-    additional all-reduce would cost more.
+    additional all-reduce would cost more. So does an all-reduce that is not only sliced.
     """
 
     name = "shard-join-collectives"
-    summary = "Joins reduce-scatters with all-gathers, and all-gathers with slices"
-    needs = GATHERS
+    summary = "Joins reduce-scatters with all-gathers, and all-gathers and all-reduces with slices"
+    needs = (*GATHERS, _SLICE)
 
     def run(self, op: Any) -> bool:
         joined = [_all_reduce(gather) for gather in operations_of_results(op, GATHERS, SCATTERS)]
         undone = [_undo(one) for one in operations_of_results(op, (_SLICE,), GATHERS)]
-        return any(joined) or any(undone)
+        scattered = [_reduce_scatter(one) for one in operations_of_results(op, (_SLICE,), (_ALL_REDUCE,), once=True)]
+        return any(joined) or any(undone) or any(scattered)
 
 
 def _all_reduce(gather: Any) -> bool:
@@ -138,11 +141,57 @@ def _undo(slice_: Any) -> bool:
     return True
 
 
+def _reduce_scatter(slice_: Any) -> bool:
+    reduce = slice_.operands[0].owner.operation
+    if among(reduce) != among(slice_) or not is_of_values(reduce):
+        return False
+    kept = {name: reduce.attributes[name] for name in (*AMONG, "reduction") if name in reduce.attributes}
+    scatter = ir.Operation.create(
+        _SCATTER,
+        [slice_.results[0].type],
+        list(reduce.operands),
+        kept | {"scatter_dim": slice_.attributes["slice_axis"]},
+        loc=slice_.location,
+        ip=ir.InsertionPoint(slice_),
+    )
+    replace_with(slice_, scatter.results)
+    reduce.erase()
+    return True
+
+
 def _inverse_of(op: Any, names: tuple[str, ...]) -> Any | None:
     """The op that makes the operand, where it has one of the names and is along the same devices and dimension."""
     dim = dim_of(op) if is_of_values(op) else None
     maker = None if dim is None else defining_op(op.operands[0], *names)
     return maker if maker is not None and dim_of(maker) == dim and among(maker) == among(op) else None
+
+
+_ALL_GATHER, _GRID_SHAPE = "shard.all_gather", "shard.grid_shape"
+# Of two all-reduces each, the host's patterns make one.
+_COMBINERS = op_names("arith", "addf addi minimumf minsi minui maximumf maxsi maxui")
+
+
+@register
+class SimplifyCollectives(ModulePass):
+    """Runs the host's `shard-simplify` where one of its patterns may match: it visits and folds every op in any case.
+
+    Its patterns make one of two all-reduces that `arith` combines, drop an all-gather of a slice, and fold the shape of
+    a grid. What they do with slices of all-reduces and of all-gathers, `shard-join-collectives` has done before.
+    """
+
+    name = "shard-simplify-collectives"
+    summary = "Runs the host's `shard-simplify` where a pattern of it may match"
+    needs = (_ALL_REDUCE, _ALL_GATHER, _GRID_SHAPE)
+
+    def run(self, op: Any) -> bool:
+        if not (
+            operations_of_results(op, _COMBINERS, (_ALL_REDUCE,), 2, once=True)
+            or operations_of_results(op, (_ALL_GATHER,), (_SLICE,))
+            or operations_named(op, _GRID_SHAPE)
+        ):
+            return False
+        host_passes.run(f"{op.name}(shard-simplify)", op.operation, verify_each=False)
+        return True
 
 
 _linalg = dialect("linalg")
@@ -225,7 +274,7 @@ def shard_optimize_communication(
     sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions"
     if collectives == "stablehlo":
         return f"{common},{sinking},shard-merge-collectives,shard-drop-collectives,canonicalize,cse"
-    simplify = "shard-simplify,shard-fold-uniform-collectives"
+    simplify = "shard-join-collectives,shard-simplify-collectives,shard-fold-uniform-collectives"
     merged = "shard-split-all-reduces,shard-merge-collectives"
     rings = ["shard-collective-matmul"] if overlap else []
-    return ",".join((common, "shard-simplify", sinking, merged, simplify, *rings, "canonicalize", "cse"))
+    return ",".join((common, sinking, merged, simplify, *rings, "canonicalize", "cse"))
