@@ -12,7 +12,8 @@ from typing import Any
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
-from mlir_shard.ir.editing import operations_named, ops_below, replace_with
+from mlir_shard.ir.editing import ops_below, replace_with
+from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import users
 from mlir_shard.passes.options import option
@@ -64,16 +65,23 @@ class CollectiveMatmul(ModulePass):
 
     def run(self, op: Any) -> bool:
         grids, rules = shard.grids(op), rule_cache()
-        is_changed = False
-        for collective in operations_named(op, ALL_GATHER, _SCATTER):
+
+        def ring_of(collective: Any) -> _Ring | None:
             ring = _ring(collective, grids, rules)
-            if ring is not None and (self.always or ring.pays):
-                first, last = (
-                    (collective, ring.contraction) if collective.name == ALL_GATHER else (ring.contraction, collective)
-                )
-                replace_with(last, [ring.gathered() if first == collective else ring.scattered()])
-                first.erase()
-                is_changed = True
+            return ring if ring is not None and (self.always or ring.pays) else None
+
+        kinds = OpKinds(op, ALL_GATHER, _SCATTER, neighbours=True)
+        is_changed = False
+        for collective in kinds.where(lambda one: ring_of(one) is not None):
+            # The contraction may be another one by now, and a kind says nothing of blocks.
+            ring = ring_of(collective)
+            if ring is None or ring.contraction.block != collective.block:
+                continue
+            is_gather = collective.name == ALL_GATHER
+            first, last = (collective, ring.contraction) if is_gather else (ring.contraction, collective)
+            replace_with(last, [ring.gathered() if is_gather else ring.scattered()])
+            first.erase()
+            is_changed = True
         return is_changed
 
 
@@ -247,7 +255,7 @@ def _contraction(collective: Any) -> Any | None:
             return None
         if types[0].element_type != types[1].element_type:
             return None
-    is_right = op is not None and op.name in _CONTRACTIONS and len(op.results) == 1 and op.block == collective.block
+    is_right = op is not None and op.name in _CONTRACTIONS and len(op.results) == 1
     if not is_right or any(one.name == "linalg.index" for one in ops_below(op)):
         return None
     return op
