@@ -1,7 +1,12 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Numbers by pointer, in one allocation: most of the time that reading a module takes goes into looking values up.
+// Numbers by pointer: most of the time that reading a module takes goes into looking values up.
+//
+// Entries are in the order in which they were inserted, mostly that of the module, and a table has where each of them
+// is. Pointers that lie close to each other have slots that do: what is looked up in the order of the module then goes
+// over both, and over few pages, more or less in order. Where slots are random, a module that is larger than the caches
+// takes twice as long to read.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +20,22 @@ class PointerMap {
 public:
   static constexpr std::int32_t absent = -1;
 
-  PointerMap() : slots(64, {nullptr, absent}) {}
+  PointerMap() : slots(64, absent) {}
 
-  // The number of `pointer`, which is not null; `absent` where it has none.
-  std::int32_t find(const void *pointer) const { return slots[slotOf(pointer)].second; }
+  // The number of `pointer`; `absent` where it has none.
+  std::int32_t find(const void *pointer) const {
+    const std::int32_t place = slots[slotOf(pointer)];
+    return place == absent ? absent : entries[place].second;
+  }
 
   // The number of `pointer`, which becomes `number` where it had none; and whether it had none.
   std::pair<std::int32_t, bool> insert(const void *pointer, std::int32_t number) {
-    std::pair<const void *, std::int32_t> &slot = slots[slotOf(pointer)];
-    if (slot.first)
-      return {slot.second, false};
-    slot = {pointer, number};
-    if (2 * ++count > slots.size())
+    std::int32_t &place = slots[slotOf(pointer)];
+    if (place != absent)
+      return {entries[place].second, false};
+    place = static_cast<std::int32_t>(entries.size());
+    entries.emplace_back(pointer, number);
+    if (2 * entries.size() > slots.size())
       grow();
     return {number, true};
   }
@@ -34,30 +43,28 @@ public:
   // Gives `pointer` another number, or one where it had none.
   void set(const void *pointer, std::int32_t number) {
     if (!insert(pointer, number).second)
-      slots[slotOf(pointer)].second = number;
+      entries[slots[slotOf(pointer)]].second = number;
   }
 
 private:
-  // The slot that has the pointer, or the free one that it would have.
+  // The slot that has the pointer, or the free one that it would have. Results of one operation are at least 16 bytes
+  // apart.
   std::size_t slotOf(const void *pointer) const {
     const std::size_t mask = slots.size() - 1;
-    const std::uintptr_t scattered = reinterpret_cast<std::uintptr_t>(pointer) * 0x9E3779B97F4A7C15ull >> 20;
-    std::size_t slot = static_cast<std::size_t>(scattered);
-    for (slot &= mask; slots[slot].first && slots[slot].first != pointer; slot = (slot + 1) & mask)
-      ;
+    std::size_t slot = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(pointer) >> 4) & mask;
+    while (slots[slot] != absent && entries[slots[slot]].first != pointer)
+      slot = (slot + 1) & mask;
     return slot;
   }
 
   void grow() {
-    std::vector<std::pair<const void *, std::int32_t>> old(2 * slots.size(), {nullptr, absent});
-    old.swap(slots);
-    for (const auto &entry : old)
-      if (entry.first)
-        slots[slotOf(entry.first)] = entry;
+    slots.assign(2 * slots.size(), absent);
+    for (std::size_t place = 0; place < entries.size(); ++place)
+      slots[slotOf(entries[place].first)] = static_cast<std::int32_t>(place);
   }
 
-  std::vector<std::pair<const void *, std::int32_t>> slots;
-  std::size_t count = 0;
+  std::vector<std::int32_t> slots; // Where among the entries; a power of two of them, half of which are free at least.
+  std::vector<std::pair<const void *, std::int32_t>> entries;
 };
 
 } // namespace mlir_shard
