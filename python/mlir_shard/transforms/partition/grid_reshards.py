@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mlir_shard.deferred import numpy as np
 from mlir_shard.passes.registry import shared
+from mlir_shard.resharding.greedy_plan import together
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import Kind, move_between
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
 from mlir_shard.resharding.planner import Planner
-from mlir_shard.resharding.steps import AllReduce, DirectExchange, Move, Placement
+from mlir_shard.resharding.steps import AllReduce, AllSlice, DirectExchange, GridAxes, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.sharding import Mesh
@@ -100,6 +101,13 @@ class GridReshards:
             self._found[key] = Resharding(source, moves, shape) if moves else None
         return self._found[key]
 
+    def slices(self, target: Placement, shape: Shape) -> Resharding | None:
+        """How each device cuts its shard out of a tensor that all have whole, for which nothing is sent."""
+        if (mesh := self._grid.separate_mesh(target)) is not None:
+            return self._on_separate_mesh(mesh, Placement(((),) * len(shape)), target, shape)
+        sizes = self._grid.sizes
+        return sliced(tuple(tuple(axis for axis in axes if sizes[axis] > 1) for axes in target.dims), target, shape)
+
     def by(
         self, kind: Kind, source: Placement, target: Placement, shape: Shape, element_size: int
     ) -> Resharding | None:
@@ -139,6 +147,12 @@ class GridReshards:
             raise NoPlan(str(error)) from error
         on_mesh = Grid.of(mesh, ())
         return tuple(PlacedMove(step.move, on_mesh.placement(step.after.sharding)) for step in plan.steps)
+
+
+def sliced(dims: Sequence[GridAxes], target: Placement, shape: Shape) -> Resharding | None:
+    """A slice of a replicated tensor along these axes of its dimensions; None without any."""
+    move = together([AllSlice(dim, axes) for dim, axes in enumerate(dims) if axes])
+    return None if move is None else Resharding(Placement(((),) * len(dims)), (PlacedMove(move, target),), shape)
 
 
 def relocated(

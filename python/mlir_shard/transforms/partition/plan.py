@@ -222,14 +222,13 @@ class Planner:
             wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, declared))
         self._values.place(op.results, wanted)
         types = [result.type for result in op.results]
-        whole = [replicated(result) for result in op.results]
         is_partial = any(one.unreduced for one in wanted)
         return replace(
             planned,
             made=made,
             result_types=tuple(map(self._grid.local_type, types, made)),
             result_reshards=tuple(map(self._resharding, types, made, wanted)),
-            whole_reshards=() if is_partial else tuple(map(self._resharding, types, whole, wanted)),
+            whole_reshards=() if is_partial else tuple(map(self._moves.slices, wanted, map(shape_of, types))),
         )
 
     # Ops that compute.

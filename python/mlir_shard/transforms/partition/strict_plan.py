@@ -13,7 +13,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, replace_with
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.steps import AllSlice, Placement, Together
+from mlir_shard.resharding.steps import Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import SAME_ON_SHARDS, PartitionError, partition_rule_for
@@ -25,7 +25,7 @@ from mlir_shard.transforms.collectives.stablehlo_grid import StablehloGridCollec
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.gathers import Gathers, bytes_of
 from mlir_shard.transforms.named_ops import COLLECTIVES, DRAWING
-from mlir_shard.transforms.partition.grid_reshards import NoPlan, PlacedMove, Resharding
+from mlir_shard.transforms.partition.grid_reshards import NoPlan, Resharding, sliced
 from mlir_shard.transforms.partition.op_decisions import OpDecisions, OpPlan, Role, Signature
 from mlir_shard.transforms.partition.partial_results import check_reductions
 from mlir_shard.transforms.partition.plan import Planner
@@ -166,7 +166,9 @@ class StrictPlanner(Planner):
             made=made,
             result_types=tuple(map(self._grid.local_type, types, made)),
             result_reshards=(None,) * len(made),
-            whole_reshards=tuple(map(_sliced, types, made)),
+            whole_reshards=tuple(
+                sliced(one.dims, one, shape_of(type_)) for type_, one in zip(types, made, strict=True)
+            ),
         )
 
     def _call(self, op: Any) -> OpPlan:
@@ -259,15 +261,6 @@ class StrictPlanner(Planner):
                 raise PassFailure(
                     f"'{op.name}' cannot be partitioned: it makes a sharded tensor inside its region", inner
                 )
-
-
-def _sliced(type_: Any, target: Placement) -> Resharding | None:
-    """Every device cuts its shard out of a tensor that it has."""
-    steps = tuple(AllSlice(dim, axes) for dim, axes in enumerate(target.dims) if axes)
-    if not steps:
-        return None
-    uncut = Placement(((),) * len(target.dims))
-    return Resharding(uncut, (PlacedMove(Together(steps), target),), shape_of(type_))
 
 
 class StrictApplication(PlanApplication):
