@@ -58,12 +58,15 @@ class CheapestReshards:
         problem = None if found is None else _problem(op, tensors, reduction, found, meshes)
         if found is None or problem is None:
             return PricedReshards(reshards_around(op, meshes, full=True))
-        costs = OpCosts(problem, axes_of_factors(op, found), self._reshardings, self._rates)
+        by_factor = problem.rule, problem.projection
+        costs = OpCosts(problem, axes_of_factors(op, found, by_factor), self._reshardings, self._rates)
         try:
             best = cheapest_assignment(problem, costs)
         except ValueError:
             return PricedReshards(reshards_around(op, meshes, full=True))
-        reshards = reshards_to(op, best.axes_per_factor, found, meshes)
+        if best.stays:
+            return PricedReshards(None, best.cost, (0.0,) * len(op.operands))
+        reshards = reshards_to(op, best.axes_per_factor, found, meshes, by_factor)
         return PricedReshards(reshards, best.cost, _of_operands(op, costs, best))
 
     def between(

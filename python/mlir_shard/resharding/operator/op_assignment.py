@@ -93,11 +93,15 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class OpAssignment:
-    """The axes of each factor and what they cost; `is_exact` where no other candidates cost less."""
+    """The axes of each factor and what they cost; `is_exact` where no other candidates cost less.
+
+    `stays` where it is known without a search, as nothing is resharded or reduced.
+    """
 
     axes_per_factor: AxesPerFactor
     cost: float
     is_exact: bool
+    stays: bool = False
 
 
 def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MOST_NODES) -> OpAssignment:
@@ -108,7 +112,7 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
     grid = grid_of(problem)
     least = costs.known_if_least()
     if least is not None:
-        return OpAssignment(costs.known, least, True)
+        return OpAssignment(costs.known, least, True, stays=True)
     return _Search(problem, costs, grid, most_nodes).best()
 
 

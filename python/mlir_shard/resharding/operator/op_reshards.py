@@ -72,6 +72,8 @@ def dot_with_result_of_operands(
 
 
 Shardings = tuple[TensorSharding | None, ...]
+ByFactor = tuple[OpShardingRule, ShardingProjection]
+"""The rule of an op, as what can be reduced makes it, and its shardings by that."""
 
 
 class OpKind(Enum):
@@ -134,19 +136,23 @@ def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) ->
     return _reshards(op, (rule, before, after), partial, found, meshes, full=False)
 
 
-def axes_of_factors(op: ShardedOp, on: MeshAndRef) -> AxesPerFactor:
+def axes_of_factors(op: ShardedOp, on: MeshAndRef, by_factor: ByFactor | None = None) -> AxesPerFactor:
     """The axes for each factor that the full version chooses, on the mesh that the op computes on."""
-    rule, before = _projection(op, on, full=True)
+    rule, before = by_factor or _projection(op, on, full=True)
     if op.kind is OpKind.RESHAPE and before.tensors_with_overflow:
         return axes_of_reshape(before, rule, on[1])
     return common_axes(before, rule, op.tensor_sizes, on[1])
 
 
 def reshards_to(
-    op: ShardedOp, axes_per_factor: AxesPerFactor, on: MeshAndRef, meshes: Mapping[str, Mesh]
+    op: ShardedOp,
+    axes_per_factor: AxesPerFactor,
+    on: MeshAndRef,
+    meshes: Mapping[str, Mesh],
+    by_factor: ByFactor | None = None,
 ) -> OpReshards | None:
     """What gives all tensors of an op these axes along its factors; None where nothing has to be done."""
-    rule, before = _projection(op, on, full=True)
+    rule, before = by_factor or _projection(op, on, full=True)
     after = before
     for factor, axes in enumerate(axes_per_factor):
         after = after.update(factor, axes)
@@ -154,7 +160,7 @@ def reshards_to(
     return _reshards(op, (rule, before, after), partial, on, meshes, full=True)
 
 
-def _projection(op: ShardedOp, on: MeshAndRef, *, full: bool) -> tuple[OpShardingRule, ShardingProjection]:
+def _projection(op: ShardedOp, on: MeshAndRef, *, full: bool) -> ByFactor:
     rule = op.rule if op.reducible or not full else with_whole_reductions(op.rule)
     return rule, ShardingProjection.build(op.operands, op.results, rule, on[1], closed_if_missing=True)
 
