@@ -247,12 +247,17 @@ class OpCosts:
         of_operands = {factor for index in operands for factor in self._factors[index]}
         if any(axes and factor not in of_operands for factor, axes in enumerate(known)):
             return None
-        dims = ((index, dim) for index in operands for dim in range(len(self._mappings[index].dim_mappings)))
-        if not all(self._dim(index, dim, known).is_even for index, dim in dims):
+        if not all(map(self._is_even, operands)):
             return None
         devices = prod(map(self._size, known))
         cost = self.known_compute + self._neighbour_cost(known)
         return cost if cost <= self._least_compute(devices) + self.move_latency else None
+
+    def _is_even(self, index: int) -> bool:
+        """Whether the shards of a tensor are full where it is not resharded."""
+        own, shape = self._problem.shardings[index], self._problem.tensors[index].shape
+        dims = () if own is None else own.dim_shardings
+        return not any(size % self._size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
 
     def _least_compute(self, devices: int) -> float:
         """What a device computes at least where the op is on so many."""
@@ -325,7 +330,10 @@ class OpCosts:
         """Whether nothing is resharded or reduced."""
         if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
             return False
-        own = self._problem.shardings[index]
+        own, factors = self._problem.shardings[index], self._projection.tensors[index].factors
+        # Without overflow a sharding is what its factors are.
+        if all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True)):
+            return True
         return all(
             self._dim(index, dim, axes_per_factor).sharding.axes == (own.dim_shardings[dim].axes if own else ())
             for dim in range(len(self._mappings[index].dim_mappings))
