@@ -49,6 +49,16 @@ template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, boo
   });
 }
 
+// The last operation of a block; null where it has none.
+inline MlirOperation lastInBlock(const Capi &capi, MlirBlock block) {
+  MlirOperation last = capi.mlirBlockGetTerminator(block);
+  if (last)
+    return last;
+  // An operation that is not registered does not count as a terminator, wherever it is.
+  eachInBlock(capi, block, [&](MlirOperation op) { last = op; });
+  return last;
+}
+
 // All attributes of an operation, inherent and discardable.
 inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
   std::vector<MlirNamedAttribute> found;

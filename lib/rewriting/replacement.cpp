@@ -3,6 +3,8 @@
 
 #include "rewriting/replacement.h"
 
+#include "ir/below.h"
+
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
@@ -151,14 +153,7 @@ MlirAttribute functionTypeOf(const Capi &capi, MlirOperation op) {
 }
 
 MlirOperation terminatorOf(const Capi &capi, MlirOperation op) {
-  const MlirBlock block = capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(op));
-  MlirOperation last = capi.mlirBlockGetTerminator(block);
-  if (last)
-    return last;
-  // An operation that is not registered does not count as a terminator, wherever it is.
-  for (MlirOperation inner = capi.mlirBlockGetFirstOperation(block); inner;
-       inner = capi.mlirOperationGetNextInBlock(inner))
-    last = inner;
+  const MlirOperation last = lastInBlock(capi, capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(op)));
   if (!last)
     throw std::invalid_argument("the body of the operation is empty");
   return last;

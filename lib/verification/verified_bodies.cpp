@@ -36,12 +36,9 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
     for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
       key.push_back(capi.mlirValueGetType(capi.mlirBlockGetArgument(block, i)).pointer);
     key.push_back(nullptr);
-    MlirOperation last;
-    for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-         child = capi.mlirOperationGetNextInBlock(child))
-      last = child;
     // A module's last operation need not be a terminator.
-    key.push_back(asPointer(last && !name.isModule ? signatures.of(last) : -1));
+    const MlirOperation last = name.isModule ? MlirOperation{} : lastInBlock(capi, block);
+    key.push_back(asPointer(last ? signatures.of(last) : -1));
   }
   return true;
 }
