@@ -13,13 +13,21 @@ constexpr Elements mostElements = ~(Elements{1} << 127);
 
 // The product of numbers that are not negative, the largest number where that is larger.
 Elements saturatedProduct(Elements one, Elements other) {
+  // Products and quotients of 128 bits take several times as long, and are asked for at every node.
+  if (!((one | other) >> 63))
+    return static_cast<Elements>(static_cast<std::uint64_t>(one)) * static_cast<std::uint64_t>(other);
   Elements product;
   return __builtin_mul_overflow(one, other, &product) ? mostElements : product;
 }
 
 bool begins(const GridAxes &axes, const GridAxes &with) { return axes.compare(0, with.size(), with) == 0; }
 
-Elements fullShard(std::int64_t size, Elements count) { return count < size ? (size + (count - 1)) / count : size > 0; }
+Elements fullShard(std::int64_t size, Elements count) {
+  if (count >= size)
+    return size > 0;
+  const auto shards = static_cast<std::uint64_t>(count);
+  return (static_cast<std::uint64_t>(size) + (shards - 1)) / shards;
+}
 
 } // namespace
 

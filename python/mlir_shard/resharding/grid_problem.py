@@ -74,7 +74,7 @@ class GridProblem:
     def on_finer_grid(self) -> GridProblem:
         """The problem on the finest grid of the mesh, this one where it is on that."""
         finest = self.grid.finest()
-        return self if finest == self.grid else replace(self, grid=finest)
+        return self if finest == self.grid else GridProblem(self.source, self.target, self.element_size, finest)
 
     def plan(self, steps: PathSteps) -> GridPlan:
         """The plan of the steps of a path."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, prod
 from typing import NamedTuple
@@ -168,7 +168,7 @@ def without_single_devices(grid: Grid, placement: Placement) -> Placement:
     if 1 not in sizes:
         return placement
     dims = tuple(tuple(axis for axis in axes if sizes[axis] > 1) for axes in placement.dims)
-    return replace(placement, dims=dims, unreduced=tuple(axis for axis in placement.unreduced if sizes[axis] > 1))
+    return placement._replace(dims=dims, unreduced=tuple(axis for axis in placement.unreduced if sizes[axis] > 1))
 
 
 def _by_device(steps: tuple[PlanStep, ...]) -> list[list[int]]:

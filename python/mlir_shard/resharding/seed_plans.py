@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 
@@ -161,7 +161,7 @@ def _with_free_axes(start: Placement, end: Placement) -> Placement:
     for have, want in zip(start.dims, end.dims, strict=True):
         free = takewhile(lambda axis: axis not in start.used, want[len(have) :]) if want[: len(have)] == have else ()
         dims.append((*have, *free))
-    return replace(start, dims=tuple(dims))
+    return start._replace(dims=tuple(dims))
 
 
 def _placement(grid: Grid, layout: TensorLayout) -> Placement:

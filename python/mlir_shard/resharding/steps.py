@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from mlir_shard.sharding import ReductionOp
 
@@ -12,8 +13,7 @@ from mlir_shard.sharding import ReductionOp
 GridAxes = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Where a tensor's data lies: the axes of each dimension, major to minor, and the axes it is partial along.
 
     This is the state of a plan. What a step makes of it is `step.apply(placement)`; that does not check whether blocks
@@ -31,7 +31,7 @@ class Placement:
 
     def with_dim(self, dim: int, axes: GridAxes) -> Placement:
         """Other axes for dimension `dim`."""
-        return replace(self, dims=(*self.dims[:dim], axes, *self.dims[dim + 1 :]))
+        return Placement((*self.dims[:dim], axes, *self.dims[dim + 1 :]), self.unreduced, self.reduction)
 
     def gathered(self, dim: int, axes: GridAxes) -> Placement:
         """Without `axes` at the end of `dim`; ValueError where they are not there."""
@@ -56,7 +56,7 @@ class Placement:
             raise ValueError(
                 f"a {reduction.value} along grid axes {list(axes)} has to be of partial values, not {held}"
             )
-        return replace(self, unreduced=tuple(axis for axis in self.unreduced if axis not in axes))
+        return self._replace(unreduced=tuple(axis for axis in self.unreduced if axis not in axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class CollectivePermute:
         axes = [*before.unreduced, *(axis for dim in self.dims for axis in dim)]
         if len(self.dims) != len(before.dims) or len(set(axes)) < len(axes):
             raise ValueError(f"grid axes {list(map(list, self.dims))} cannot shard the dimensions of {before}")
-        return replace(before, dims=self.dims)
+        return before._replace(dims=self.dims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
 
@@ -353,7 +353,11 @@ class OpCosts:
         if not reduced:
             return [(made, own, 1)]
         unreduced = sort_and_merge(reduced, problem.mesh)
-        partial = replace(made[0], unreduced_axes=unreduced, reduction_op=problem.reduction), problem.mesh
+        whole = made[0]
+        sharding = TensorSharding(
+            whole.mesh_or_ref, whole.dim_shardings, whole.replicated_axes, unreduced, problem.reduction
+        )
+        partial = sharding, problem.mesh
         if own[1] == problem.mesh:
             return [(partial, own, problem.summands)]
         return [(partial, made, problem.summands), (made, own, 1)]

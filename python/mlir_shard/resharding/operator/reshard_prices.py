@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.sharding import Mesh, TensorSharding
+from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding
 
 MOST_STATES = 20
 """The states that the search for a plan reaches if only its price is wanted."""
@@ -135,6 +135,6 @@ def layout_of(sharding: TensorSharding | None, mesh: Mesh, tensor: OpTensor) -> 
     """The layout, of a sharding in which only what places data is left."""
     if sharding is None:
         return TensorLayout(TensorSharding.fully_closed(len(tensor.shape), "mesh"), mesh, tensor.shape)
-    closed = TensorSharding.closed_with((dim.axes for dim in sharding.dim_shardings), "mesh")
-    partial = replace(closed, unreduced_axes=sharding.unreduced_axes, reduction_op=sharding.reduction_op)
+    dims = tuple([DimensionSharding(dim.axes, is_closed=True) for dim in sharding.dim_shardings])
+    partial = TensorSharding("mesh", dims, (), sharding.unreduced_axes, sharding.reduction_op)
     return TensorLayout(partial, mesh, tensor.shape)

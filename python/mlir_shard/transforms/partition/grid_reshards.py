@@ -126,7 +126,7 @@ class GridReshards:
         return Resharding(source, (PlacedMove(move, target),), shape)
 
     def _on_separate_mesh(self, mesh: Mesh, source: Placement, target: Placement, shape: Shape) -> Resharding | None:
-        start = replace(source, unreduced=target.unreduced, reduction=target.reduction)
+        start = source._replace(unreduced=target.unreduced, reduction=target.reduction)
         reduced = tuple(axis for axis in source.unreduced if axis not in target.unreduced)
         moves = [PlacedMove(AllReduce(reduced, source.reduction), start)] if reduced else []
         if start.dims != target.dims:

@@ -212,7 +212,7 @@ class Planner:
         reduced = () if sharding is None else self._grid.axes_of(sharding.mesh_or_ref, reduced_axes(op))
         reduced = (*reduced, *chain.from_iterable(wanted.dims))
         left = tuple(axis for axis in have.unreduced if axis not in reduced)
-        return replace(wanted, unreduced=left, reduction=have.reduction) if left else wanted
+        return wanted._replace(unreduced=left, reduction=have.reduction) if left else wanted
 
     def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
         op = planned.op
@@ -262,7 +262,7 @@ class Planner:
         if rule is None:
             decision = Decision(
                 tuple(map(replicated, op.operands)),
-                tuple(replace(one, unreduced=()) for one in self._values.declared(op)),
+                tuple(one._replace(unreduced=()) for one in self._values.declared(op)),
             )
         else:
             have = tuple(map(self._values.have, op.operands))
@@ -342,7 +342,7 @@ class Planner:
         edges = edges_of(op)
         lies: list[Placement] = []
         for edge in edges:
-            placement = replace(self._values.of(edge.owner, sharding_of(edge.owner)), unreduced=())
+            placement = self._values.of(edge.owner, sharding_of(edge.owner))._replace(unreduced=())
             lies.append(placement)
             self._values.place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
         takes = passed_on(op, edges, lies, replicated)
