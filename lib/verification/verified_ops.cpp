@@ -144,9 +144,10 @@ VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
   return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
 }
 
-// Adds an operation to a content: its signature, its operands, and what is in its regions.
-void VerifiedOps::addContent(MlirOperation op, Content &content) {
-  content.own = mixed(content.own, asPointer(signatures.of(op)));
+// Adds an operation to a content: its signature, which is returned, its operands, and what is in its regions.
+std::int32_t VerifiedOps::addContent(MlirOperation op, Content &content) {
+  const std::int32_t signature = signatures.of(op);
+  content.own = mixed(content.own, asPointer(signature));
   content.ignored = mixed(content.ignored, signatures.lastIgnored());
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     content.own = mixed(content.own, capi.mlirOperationGetOperand(op, i).pointer);
@@ -162,11 +163,14 @@ void VerifiedOps::addContent(MlirOperation op, Content &content) {
         addContent(child, content);
     }
   }
+  return signature;
 }
 
-Content VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
+// The content of an operation, and its signature where that was asked for.
+std::pair<Content, std::int32_t> VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around,
+                                                        bool isLast) {
   if (name.kind == Kind::Container || name.kind == Kind::Unknown)
-    return {};
+    return {{}, noSignature};
   Content content;
   content.own = mixed(mixed(content.own, meshes), around.manual);
   content.own = mixed(content.own, asPointer(around.signature));
@@ -178,8 +182,8 @@ Content VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around 
   if (name.kind == Kind::OfConstants)
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
       content.own = mixed(content.own, asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
-  addContent(op, content);
-  return content;
+  const std::int32_t signature = addContent(op, content);
+  return {content, signature};
 }
 
 // The signature of the operation without operands that makes a value; -1 where another one does.
@@ -192,7 +196,7 @@ std::int32_t VerifiedOps::constantSignature(MlirValue value) {
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
-  const Content content = contentOf(op, name, around, isLast);
+  const auto [content, signature] = contentOf(op, name, around, isLast);
   const auto [isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
   // What is in a container comes by itself, unless it is not gone into.
   const std::size_t place = changed.size();
@@ -203,7 +207,7 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
     if (!accepting && !areVisible(op))
       return Verdict::Unknown;
     if (!isKnown)
-      verdict = visitChanged(op, name, around, isLast, place);
+      verdict = visitChanged(op, name, around, isLast, place, signature);
     // Accepting goes on: what is not known of one operation does not matter for others.
     if (accepting)
       verdict = Verdict::Valid;
@@ -214,12 +218,14 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
 }
 
 VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast,
-                                               std::size_t place) {
+                                               std::size_t place, std::int32_t signature) {
   if (name.kind == Kind::Container)
     return visitBodies(op, name, around, place);
   if (name.kind == Kind::Unknown)
     return Verdict::Unknown;
-  return capi.mlirOperationGetFirstRegion(op) ? visitWhole(op, around) : visitLeaf(op, name, around, isLast);
+  if (capi.mlirOperationGetFirstRegion(op))
+    return visitWhole(op, around);
+  return visitLeaf(op, name, around, isLast, signature == noSignature ? signatures.of(op) : signature);
 }
 
 VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op) {
@@ -241,30 +247,13 @@ VerifiedOps::Verdict VerifiedOps::knownByModule(Key key) {
   return Verdict::Valid;
 }
 
-VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast) {
-  const std::int32_t signature = signatures.of(op);
+VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast,
+                                            std::int32_t signature) {
   const bool isOfParent = isLast || name.kind == Kind::OfParent;
   const std::int32_t place = isOfParent ? around.signature : around.name;
-  Key key{asPointer(signature), asPointer(place), asPointer(2 * isLast + isOfParent)};
-  switch (name.kind) {
-  case Kind::OfMeshes:
-    key.insert(key.end(), {meshes, around.manual});
-    return known(specialLeaves, std::move(key), op);
-  case Kind::Edge:
-    key.insert(key.end(), {meshes, around.manual, reinterpret_cast<const void *>(sourceOf(op))});
-    return known(specialLeaves, std::move(key), op);
-  case Kind::OfGrids:
-    key.push_back(meshes);
-    return knownByModule(std::move(key));
-  case Kind::Call:
-    return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
-  case Kind::OfConstants:
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-      key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
-    return known(specialLeaves, std::move(key), op);
-  default:
-    break;
-  }
+  if (name.kind != Kind::Plain && name.kind != Kind::OfParent)
+    return visitSpecialLeaf(op, name, around,
+                            {asPointer(signature), asPointer(place), asPointer(2 * isLast + isOfParent)});
   const std::uint64_t packed = static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 |
                                static_cast<std::uint64_t>(static_cast<std::uint32_t>(place)) << 2 |
                                static_cast<std::uint64_t>(2 * isLast + isOfParent);
@@ -278,6 +267,24 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   if (verdict == Verdict::Valid)
     leaves.insert(packed);
   return verdict;
+}
+
+// An operation whose verifier looks at more than it is itself, and where it is: `key` is of that.
+VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name &name, const Around &around, Key key) {
+  if (name.kind == Kind::Call)
+    return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
+  if (name.kind == Kind::OfConstants) {
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
+    return known(specialLeaves, std::move(key), op);
+  }
+  key.push_back(meshes);
+  if (name.kind == Kind::OfGrids)
+    return knownByModule(std::move(key));
+  key.push_back(around.manual);
+  if (name.kind == Kind::Edge)
+    key.push_back(reinterpret_cast<const void *>(sourceOf(op)));
+  return known(specialLeaves, std::move(key), op);
 }
 
 // What the verifier of an edge looks at in its operand.

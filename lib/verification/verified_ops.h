@@ -85,6 +85,8 @@ private:
     MlirBlock block;
   };
 
+  static constexpr std::int32_t noSignature = -1;
+
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
   Verdict visitAlone(MlirOperation op, Change change);
@@ -96,11 +98,13 @@ private:
   bool haveOwnSymbols(MlirOperation module) const;
   bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
-  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place);
-  Content contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place,
+                       std::int32_t signature = noSignature);
+  std::pair<Content, std::int32_t> contentOf(MlirOperation op, const Name &name, const Around &around, bool isLast);
   std::int32_t constantSignature(MlirValue value);
-  void addContent(MlirOperation op, Content &content);
-  Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast);
+  std::int32_t addContent(MlirOperation op, Content &content);
+  Verdict visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast, std::int32_t signature);
+  Verdict visitSpecialLeaf(MlirOperation op, const Name &name, const Around &around, Key key);
   Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
   Verdict visitWhole(MlirOperation op, const Around &around);
   Verdict hostVerdict(MlirOperation op);
