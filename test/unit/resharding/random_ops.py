@@ -40,10 +40,14 @@ def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 
 
 def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
     """What Shardy chooses."""
+    return axes_of_factors(sharded_op(problem), ("m", problem.mesh))
+
+
+def sharded_op(problem: OpProblem) -> ShardedOp:
+    """The op of a problem."""
     count = len(problem.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
-    op = ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes)
-    return axes_of_factors(op, ("m", problem.mesh))
+    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes)
 
 
 def _some_factors(random: Random, count: int) -> list[int]:

@@ -11,12 +11,13 @@ from random import Random
 
 import pytest
 from resharding.every_layout import mesh_of
-from resharding.random_ops import axes_of_shardy, random_problem
+from resharding.random_ops import axes_of_shardy, random_problem, sharded_op
 
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
 from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.operator.op_reshards import reshards_to
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price, Reshardings
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
@@ -115,6 +116,28 @@ def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
         assert found.cost == pytest.approx(min(map(costs.cost, assignments)))
         num_kept += found.axes_per_factor == assigned
     assert 10 < num_kept < 60
+
+
+def test_an_op_that_stays_is_not_resharded_around() -> None:
+    random = Random(4)
+    mesh = mesh_of(2, 3)
+    num_staying = 0
+    for _ in range(200):
+        problem = random_problem(random, mesh, sizes=(1, 4, 24, 4096))
+        if random.random() < 0.7:
+            axes = axes_of_shardy(problem)
+            operands, results = ShardingProjection.of_factors(axes, problem.rule).to_shardings(problem.rule, "m", mesh)
+            problem = replace(problem, shardings=(*operands, *results))
+        found = cheapest(problem)
+        op = sharded_op(problem)
+        reshards = reshards_to(op, found.axes_per_factor, ("m", mesh), {"m": mesh})
+        assert reshards == reshards_to(
+            op, found.axes_per_factor, ("m", mesh), {"m": mesh}, (problem.rule, problem.projection)
+        )
+        if found.stays:
+            assert reshards is None
+            num_staying += 1
+    assert 20 < num_staying < 200
 
 
 @pytest.mark.parametrize(("sizes", "count"), [((2, 2), 150), ((2, 3), 60), ((4, 2, 2), 12)])
