@@ -20,7 +20,7 @@ class PointerMap {
 public:
   static constexpr std::int32_t absent = -1;
 
-  PointerMap() : slots(64, absent) {}
+  PointerMap() : slots(std::size_t{1} << bits, absent) {}
 
   // The number of `pointer`; `absent` where it has none.
   std::int32_t find(const void *pointer) const {
@@ -48,22 +48,25 @@ public:
 
 private:
   // The slot that has the pointer, or the free one that it would have. Results of one operation are at least 16 bytes
-  // apart.
+  // apart. Each stretch of memory that has as many places as there are slots begins at another slot, as operations of one
+  // size would share few slots otherwise.
   std::size_t slotOf(const void *pointer) const {
     const std::size_t mask = slots.size() - 1;
-    std::size_t slot = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(pointer) >> 4) & mask;
+    const std::size_t place = reinterpret_cast<std::uintptr_t>(pointer) >> 4;
+    std::size_t slot = (place + (place >> bits) * 0x9E3779B1u) & mask;
     while (slots[slot] != absent && entries[slots[slot]].first != pointer)
       slot = (slot + 1) & mask;
     return slot;
   }
 
   void grow() {
-    slots.assign(2 * slots.size(), absent);
+    slots.assign(std::size_t{1} << ++bits, absent);
     for (std::size_t place = 0; place < entries.size(); ++place)
       slots[slotOf(entries[place].first)] = static_cast<std::int32_t>(place);
   }
 
-  std::vector<std::int32_t> slots; // Where among the entries; a power of two of them, half of which are free at least.
+  unsigned bits = 6;
+  std::vector<std::int32_t> slots; // Where among the entries; 2^bits, half of which are free at least.
   std::vector<std::pair<const void *, std::int32_t>> entries;
 };
 
