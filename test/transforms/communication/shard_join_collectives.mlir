@@ -55,6 +55,23 @@ func.func @sliced_and_used(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x4x
   return %0, %1, %3 : tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
+// A sum is not reduced in each iteration that was reduced before the loop.
+// CHECK-LABEL: func.func @sliced_in_loop
+// CHECK: all_reduce
+// CHECK: scf.for
+// CHECK: all_slice
+func.func @sliced_in_loop(%a: tensor<4x8xf32>, %b: tensor<4x4xf32>, %count: index) -> tensor<4x4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %0 = shard.all_reduce %a on @grid grid_axes = [1] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %1 = scf.for %i = %zero to %count step %one iter_args(%sum = %b) -> tensor<4x4xf32> {
+    %2 = shard.all_slice %0 on @grid grid_axes = [1] slice_axis = 1 : tensor<4x8xf32> -> tensor<4x4xf32>
+    %3 = arith.addf %sum, %2 : tensor<4x4xf32>
+    scf.yield %3 : tensor<4x4xf32>
+  }
+  return %1 : tensor<4x4xf32>
+}
+
 // Blocks that are used themselves; other devices; another dimension; another slice.
 // CHECK-LABEL: func.func @others
 // CHECK: reduce_scatter

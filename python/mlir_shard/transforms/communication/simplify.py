@@ -143,7 +143,8 @@ def _undo(slice_: Any) -> bool:
 
 def _reduce_scatter(slice_: Any) -> bool:
     reduce = slice_.operands[0].owner.operation
-    if among(reduce) != among(slice_) or not is_of_values(reduce):
+    # What comes from outside of a loop is reduced once, and would be each time.
+    if among(reduce) != among(slice_) or not is_of_values(reduce) or reduce.block != slice_.block:
         return False
     kept = {name: reduce.attributes[name] for name in (*AMONG, "reduction") if name in reduce.attributes}
     scatter = ir.Operation.create(
