@@ -5,8 +5,7 @@
 //
 // Entries are in the order in which they were inserted, mostly that of the module, and a table has where each of them
 // is. Pointers that lie close to each other have slots that do: what is looked up in the order of the module then goes
-// over both, and over few pages, more or less in order. Where slots are random, a module that is larger than the caches
-// takes twice as long to read.
+// over both, and over few pages, more or less in order, which matters where a module is larger than the caches.
 #pragma once
 
 #include <cstddef>

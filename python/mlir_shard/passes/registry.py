@@ -98,8 +98,8 @@ class Pass:
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        # Most passes have no options, and are what their base is: it takes half a millisecond to generate methods.
-        if "__annotations__" in vars(cls) or len(cls.__bases__) > 1:
+        # Most passes have no options, and the methods of their base: generating them takes time in every process.
+        if inspect.get_annotations(cls) or len(cls.__bases__) > 1:
             dataclasses.dataclass(kw_only=True, eq=False)(cls)
 
     def run(self, op: Any) -> bool | Changes | None:

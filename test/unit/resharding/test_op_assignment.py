@@ -100,6 +100,13 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
             assert found.cost >= best * (1 - 1e-9)
 
 
+def agreeing(problem: OpProblem, axes: AxesPerFactor) -> OpProblem:
+    """The op with these axes along its factors in all its tensors."""
+    projection = ShardingProjection.of_factors(axes, problem.rule)
+    operands, results = projection.to_shardings(problem.rule, problem.mesh, problem.mesh)
+    return replace(problem, shardings=(*operands, *results))
+
+
 def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
     random = Random(3)
     mesh = mesh_of(2, 2)
@@ -108,8 +115,7 @@ def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
         problem = random_problem(random, mesh, sizes=(1, 4, 24, 4096))
         assignments = list(every_assignment(problem))
         assigned = random.choice([one for one in assignments if sum(map(len, one)) == 2] or assignments)
-        operands, results = ShardingProjection.of_factors(assigned, problem.rule).to_shardings(problem.rule, mesh, mesh)
-        problem = replace(problem, shardings=(*operands, *results))
+        problem = agreeing(problem, assigned)
         rates = DeviceRates(operations=10.0 ** random.randrange(4, 15), memory=10.0 ** random.randrange(4, 13))
         costs = OpCosts(problem, assigned, RESHARDINGS, rates)
         found = cheapest_assignment(problem, costs)
@@ -125,9 +131,7 @@ def test_an_op_that_stays_is_not_resharded_around() -> None:
     for _ in range(200):
         problem = random_problem(random, mesh, sizes=(1, 4, 24, 4096))
         if random.random() < 0.7:
-            axes = axes_of_shardy(problem)
-            operands, results = ShardingProjection.of_factors(axes, problem.rule).to_shardings(problem.rule, "m", mesh)
-            problem = replace(problem, shardings=(*operands, *results))
+            problem = agreeing(problem, axes_of_shardy(problem))
         found = cheapest(problem)
         op = sharded_op(problem)
         reshards = reshards_to(op, found.axes_per_factor, ("m", mesh), {"m": mesh})

@@ -330,14 +330,9 @@ class OpCosts:
         """Whether nothing is resharded or reduced."""
         if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
             return False
-        own, factors = self._problem.shardings[index], self._projection.tensors[index].factors
         # Without overflow a sharding is what its factors are.
-        if all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True)):
-            return True
-        return all(
-            self._dim(index, dim, axes_per_factor).sharding.axes == (own.dim_shardings[dim].axes if own else ())
-            for dim in range(len(self._mappings[index].dim_mappings))
-        )
+        factors = self._projection.tensors[index].factors
+        return all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
 
     def _is_reduced(self, axes_per_factor: Sequence[Axes]) -> bool:
         return any(axes_per_factor[factor] for factor in self._problem.rule.reduction_factors)

@@ -68,6 +68,14 @@ def adds(collective: Any) -> bool:
     return reduction(collective) == Combiner.SUM
 
 
+def scattered(reduce: Any, dim: int, type_: Any) -> Any:
+    """The block along `dim` of what an all-reduce of `shard` reduces: a reduce-scatter of this type, at the current
+    insertion point."""
+    attributes = {name: reduce.attributes[name] for name in (*AMONG, "reduction") if name in reduce.attributes}
+    attributes["scatter_dim"] = ir.IntegerAttr.get(ir.IndexType.get(), dim)
+    return ir.Operation.create("shard.reduce_scatter", [type_], [reduce.operands[0]], attributes).results[0]
+
+
 def num_bytes(type_: Any) -> int | None:
     """The bytes of a tensor; None where its shape is not known."""
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:

@@ -15,7 +15,7 @@ from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules import RuleCache
-from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block
+from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block, scattered
 from mlir_shard.transforms.communication.device_uniformity import KnownUniform
 from mlir_shard.transforms.shardings import rule_cache
 
@@ -102,22 +102,11 @@ def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownUniform) -> list
 def _apply(reduce: Any, dim: int, chain: list[OnBlock], axes: list[int], blocks: int) -> None:
     grid, location = reduce.attributes["grid"].value, reduce.location
     kept = reduce.results[0]
-    attributes = {
-        name: reduce.attributes[name] for name in ("grid", "grid_axes", "reduction") if name in reduce.attributes
-    }
     shape = list(kept.type.shape)
     shape[dim] //= blocks
-    attributes["scatter_dim"] = ir.IntegerAttr.get(ir.IndexType.get(reduce.context), dim)
-    scattered = ir.Operation.create(
-        "shard.reduce_scatter",
-        [shard.resized(kept.type, shape)],
-        [reduce.operands[0]],
-        attributes,
-        loc=location,
-        ip=ir.InsertionPoint(reduce),
-    ).results[0]
-    replace_with(reduce, [scattered])
-    value = scattered
+    with ir.InsertionPoint(reduce), location:
+        value = scattered(reduce, dim, shard.resized(kept.type, shape))
+    replace_with(reduce, [value])
     for one in chain:
         op = one.op
         for number, at in enumerate(one.operand_dims):

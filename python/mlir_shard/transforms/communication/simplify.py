@@ -26,6 +26,7 @@ from mlir_shard.transforms.communication.collective_forms import (
     dim_of,
     is_of_values,
     reduction,
+    scattered,
 )
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.shard_collective_matmul import overlap
@@ -34,7 +35,7 @@ from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 _FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
 # Between partners, so that one is nothing without the other.
 _KEPT = frozenset(("shard.send", "shard.recv"))
-_ALL_REDUCE, _SCATTER, _SLICE = "shard.all_reduce", "shard.reduce_scatter", "shard.all_slice"
+_ALL_REDUCE, _SLICE = "shard.all_reduce", "shard.all_slice"
 
 
 @register
@@ -101,8 +102,8 @@ class JoinCollectives(ModulePass):
     def run(self, op: Any) -> bool:
         joined = [_all_reduce(gather) for gather in operations_of_results(op, GATHERS, SCATTERS)]
         undone = [_undo(one) for one in operations_of_results(op, (_SLICE,), GATHERS)]
-        scattered = [_reduce_scatter(one) for one in operations_of_results(op, (_SLICE,), (_ALL_REDUCE,), once=True)]
-        return any(joined) or any(undone) or any(scattered)
+        divided = [_reduce_scatter(one) for one in operations_of_results(op, (_SLICE,), (_ALL_REDUCE,), once=True)]
+        return any(joined) or any(undone) or any(divided)
 
 
 def _all_reduce(gather: Any) -> bool:
@@ -146,16 +147,10 @@ def _reduce_scatter(slice_: Any) -> bool:
     # What comes from outside of a loop is reduced once, and would be each time.
     if among(reduce) != among(slice_) or not is_of_values(reduce) or reduce.block != slice_.block:
         return False
-    kept = {name: reduce.attributes[name] for name in (*AMONG, "reduction") if name in reduce.attributes}
-    scatter = ir.Operation.create(
-        _SCATTER,
-        [slice_.results[0].type],
-        list(reduce.operands),
-        kept | {"scatter_dim": slice_.attributes["slice_axis"]},
-        loc=slice_.location,
-        ip=ir.InsertionPoint(slice_),
-    )
-    replace_with(slice_, scatter.results)
+    dim = dim_of(slice_)
+    assert dim is not None
+    with ir.InsertionPoint(slice_), slice_.location:
+        replace_with(slice_, [scattered(reduce, dim, slice_.results[0].type)])
     reduce.erase()
     return True
 
@@ -168,20 +163,20 @@ def _inverse_of(op: Any, names: tuple[str, ...]) -> Any | None:
 
 
 _ALL_GATHER, _GRID_SHAPE = "shard.all_gather", "shard.grid_shape"
-# Of two all-reduces each, the host's patterns make one.
+# Upstream's patterns make one of two all-reduces that one of these combines.
 _COMBINERS = op_names("arith", "addf addi minimumf minsi minui maximumf maxsi maxui")
 
 
 @register
 class SimplifyCollectives(ModulePass):
-    """Runs the host's `shard-simplify` where one of its patterns may match: it visits and folds every op in any case.
+    """Runs upstream's `shard-simplify`, which visits and folds every op, only where one of its patterns may match.
 
     Its patterns make one of two all-reduces that `arith` combines, drop an all-gather of a slice, and fold the shape of
     a grid. What they do with slices of all-reduces and of all-gathers, `shard-join-collectives` has done before.
     """
 
     name = "shard-simplify-collectives"
-    summary = "Runs the host's `shard-simplify` where a pattern of it may match"
+    summary = "Runs upstream's `shard-simplify` where a pattern of it may match"
     needs = (_ALL_REDUCE, _ALL_GATHER, _GRID_SHAPE)
 
     def run(self, op: Any) -> bool:
