@@ -4,7 +4,8 @@
 // The order of the operations in large blocks, by which walks have those further on come from memory.
 //
 // A block is a linked list: where the operation after the next one lies is known once the next has come from memory, and
-// a module of many operations is larger than a cache. Walks mostly come to the operations that the walk before came to.
+// a module of many operations is larger than a cache. Walks mostly come to the operations that the walk before came to,
+// those in the small blocks inside of the operations too.
 #pragma once
 
 #include "ir/capi.h"
@@ -18,12 +19,14 @@
 
 namespace mlir_shard {
 
-// The operations of some blocks as walks have last come to them. Any may be gone since: they are only fetched.
+class BlockWalk;
+
+// What walks over some blocks have last come to. Any of it may be gone since: it is only fetched.
 class BlockOrders {
 public:
   struct Order {
     const void *block = nullptr;
-    std::vector<const void *> ops; // But for the first few.
+    std::vector<const void *> places; // Operations, but for the first few, and the blocks and operations in them.
   };
 
   std::shared_ptr<Order> of(MlirBlock block) {
@@ -36,6 +39,8 @@ public:
     return oldest;
   }
 
+  BlockWalk *innermost = nullptr; // Of the walks over large blocks that are under way.
+
 private:
   std::array<std::shared_ptr<Order>, 16> orders;
   std::size_t next = 0;
@@ -44,39 +49,37 @@ private:
 // One walk over the operations of a block.
 class BlockWalk {
 public:
-  BlockWalk(const Capi &capi, MlirBlock block) : capi(capi), block(block) {}
+  BlockWalk(const Capi &capi, MlirBlock block) : capi(capi), block(block), outer(capi.blockOrders->innermost) {
+    if (outer)
+      outer->comeTo(block.pointer);
+  }
+  ~BlockWalk() { capi.blockOrders->innermost = outer; }
+  BlockWalk(const BlockWalk &) = delete;
+  BlockWalk &operator=(const BlockWalk &) = delete;
 
   // Comes to an operation of the block, which still is in it.
   void come(MlirOperation op) {
-    if (count < small) {
-      ++count;
-      fetch(capi.mlirOperationGetNextInBlock(op).pointer);
+    if (order) {
+      if (!comeTo(op.pointer))
+        fetch(capi.mlirOperationGetNextInBlock(op).pointer);
       return;
     }
-    if (!order)
+    if (outer)
+      outer->comeTo(op.pointer);
+    fetch(capi.mlirOperationGetNextInBlock(op).pointer);
+    if (++count == small) {
       order = capi.blockOrders->of(block);
-    const std::vector<const void *> &before = order->ops;
-    const bool isNext = next < before.size() && before[next] == op.pointer;
-    if (!isNext && !isNew) {
-      now.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(std::min(next, before.size())));
-      isNew = true;
+      capi.blockOrders->innermost = this;
     }
-    if (isNew)
-      now.push_back(op.pointer);
-    if (isNext)
-      ++next;
-    else
-      findIn(before, op);
-    fetch(next + ahead < before.size() ? before[next + ahead] : capi.mlirOperationGetNextInBlock(op).pointer);
   }
 
   // The walk has come to all operations.
   void end() {
     if (isNew) {
       now.shrink_to_fit();
-      order->ops = std::move(now);
-    } else if (order && next < order->ops.size()) {
-      order->ops.resize(next);
+      order->places = std::move(now);
+    } else if (order && next < order->places.size()) {
+      order->places.resize(next);
     }
   }
 
@@ -92,18 +95,39 @@ private:
       __builtin_prefetch(at + line);
   }
 
-  // Goes on behind `op`, where others have gone from before it; one that is not found is taken for new.
-  void findIn(const std::vector<const void *> &before, MlirOperation op) {
+  // Comes to a place in the block; whether the one to come after some more is known.
+  bool comeTo(const void *place) {
+    const std::vector<const void *> &before = order->places;
+    const bool isNext = next < before.size() && before[next] == place;
+    if (!isNext && !isNew) {
+      now.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(std::min(next, before.size())));
+      isNew = true;
+    }
+    if (isNew)
+      now.push_back(place);
+    if (isNext)
+      ++next;
+    else
+      findIn(before, place);
+    if (next + ahead >= before.size())
+      return false;
+    fetch(before[next + ahead]);
+    return true;
+  }
+
+  // Goes on behind `place`, where others have gone from before it; one that is not found is taken for new.
+  void findIn(const std::vector<const void *> &before, const void *place) {
     if (next >= before.size())
       return;
     const auto from = before.begin() + static_cast<std::ptrdiff_t>(next);
     const auto to = from + static_cast<std::ptrdiff_t>(std::min(before.size() - next, mostGone));
-    if (const auto found = std::find(from, to, op.pointer); found != to)
+    if (const auto found = std::find(from, to, place); found != to)
       next = static_cast<std::size_t>(found - before.begin()) + 1;
   }
 
   const Capi &capi;
   MlirBlock block;
+  BlockWalk *outer; // The innermost one when this began.
   std::size_t count = 0;
   std::size_t next = 0; // Of the order before.
   std::shared_ptr<BlockOrders::Order> order;

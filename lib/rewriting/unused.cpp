@@ -18,6 +18,11 @@ bool isUsed(const Capi &capi, MlirOperation op) {
       return true;
   return false;
 }
+
+bool isTerminator(const Capi &capi, MlirOperation op) {
+  return !capi.mlirOperationGetNextInBlock(op) &&
+         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
+}
 } // namespace
 
 bool mayHaveUnused(const Capi &capi, MlirOperation root) {
@@ -25,7 +30,7 @@ bool mayHaveUnused(const Capi &capi, MlirOperation root) {
   std::unordered_map<const void *, bool> kept;
   bool found = false;
   eachBelow(capi, root, false, [&](MlirOperation op) {
-    if (found || !capi.mlirOperationGetNextInBlock(op) || isUsed(capi, op))
+    if (found || isTerminator(capi, op) || isUsed(capi, op))
       return;
     const MlirIdentifier name = capi.mlirOperationGetName(op);
     const auto [known, isNew] = kept.try_emplace(name.pointer, false);

@@ -21,9 +21,9 @@ from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
 from mlir_shard.garbage import fewer_collections
 from mlir_shard.host import ir, passmanager
-from mlir_shard.ir.editing import Contents, contents, contents_of_all
 from mlir_shard.ir.operation_list import capsules_of
 from mlir_shard.passes import diagnostic, host_passes, resolution
+from mlir_shard.passes.analyses import Analyses, sharing_analyses
 from mlir_shard.passes.diagnostic import Diagnostic, location_of, reported
 from mlir_shard.passes.host_passes import HostPass
 from mlir_shard.passes.instrumentation import Instrumentation
@@ -99,7 +99,13 @@ def run(
     resolution.check_runs_on(tree, op.name, pipeline if isinstance(pipeline, str) else "")
     prepare(op.context)
     one_run = _Run(op, verify_each, tuple(instrumentations), report)
-    with diagnostic.handled(op.context, one_run.handle), sharing(), deep_recursion(), fewer_collections():
+    with (
+        diagnostic.handled(op.context, one_run.handle),
+        sharing(),
+        sharing_analyses(one_run.analyses),
+        deep_recursion(),
+        fewer_collections(),
+    ):
         succeeded = one_run.steps(op, tree)
     if not succeeded:
         raise PassFailure("\n".join(map(str, one_run.errors)), op, diagnostics=tuple(one_run.errors))
@@ -119,8 +125,7 @@ class _Run:
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
         self._verified = verified_in(self.context)
-        # What the root holds at most; None where it may have got more since that was read.
-        self._contents: Contents | None = None
+        self.analyses = Analyses(root)
 
     def handle(self, reported: Any) -> bool:
         is_error = reported.severity == ir.DiagnosticSeverity.ERROR
@@ -198,7 +203,7 @@ class _Run:
     def _run_host(self, op: Any, anchor: str, group: list[Step]) -> bool:
         errors = len(self.errors)
         text = ",".join(map(step_text, group))
-        self._contents = None
+        self.analyses.update(None)
         self._set_at_work(op, f"in {_passes_in_words(group)} on this '{op.name}'")
         try:
             with self._errors_to_handlers():
@@ -250,10 +255,7 @@ class _Run:
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
             running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
             self._emit(dataclasses.replace(raised, notes=(running,)))
-        if isinstance(changed, Changes):
-            self._note(changed)
-        elif changed is not False:
-            self._contents = None
+        self.analyses.update(changed)
         if len(self.errors) > errors:
             return False
         # As in the host, an operation that is as it was is not verified again.
@@ -264,20 +266,10 @@ class _Run:
         if _native.reports_crashes():
             _native.set_at_work(diagnostic.at("error", "", op.location).place_text, work)
 
-    def _note(self, changes: Changes) -> None:
-        """What is in changed operations is in the root too; that others are gone from it is not known."""
-        if self._contents is not None:
-            changed = contents_of_all(changes.ops) | contents_of_all(changes.attributed)
-            self._contents |= changed | Contents(attributes=frozenset(changes.everywhere))
-
     def _may_apply(self, one: Pass) -> bool:
         """Whether the root may hold something that a pass needs."""
         needs = type(one).needs
-        if needs is None:
-            return True
-        if self._contents is None:
-            self._contents = contents(self.root)
-        return self._contents.has_any(needs)
+        return needs is None or self.analyses.contents().has_any(needs)
 
     def _emit_failure(self, failure: PassFailure, one: Pass, location: Any, said_already: bool) -> None:
         if failure.diagnostics:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import (
+    Contents,
     append,
     erase_unused,
     function_type,
@@ -29,14 +30,20 @@ _CAST = "builtin.unrealized_conversion_cast"
 _LOOPS_AND_BRANCHES = (*op_names("scf", "for if while"), *op_names("stablehlo", "case if while"))
 
 
-def erase_dead_code(root: Any) -> None:
+def erase_dead_code(root: Any, contents: Contents | None = None) -> bool:
     """Erases the operations below `root` that have no effects and whose results nothing uses, until there is none.
 
-    An unused sharding constraint is not one of them: it constrains its operand.
+    An unused sharding constraint is not one of them: it constrains its operand. `contents` are what the root holds at
+    most, where that is known. Returns whether there may have been one.
     """
-    _erase_unused_of_host(root)
-    while erase_unused_of_sdy(root):
+    is_changed = _erase_unused_of_host(root)
+    while (contents is None or contents.has_any(_KNOWN_HERE)) and erase_unused_of_sdy(root):
+        is_changed = True
         _erase_unused_of_host(root)
+    return is_changed
+
+
+_KNOWN_HERE = (*_PURE, *_COMPUTATIONS, *_LOOPS_AND_BRANCHES)
 
 
 def erase_unused_of_sdy(root: Any) -> bool:
@@ -44,9 +51,11 @@ def erase_unused_of_sdy(root: Any) -> bool:
     return erase_unused(root, _PURE, (*_COMPUTATIONS, *_LOOPS_AND_BRANCHES), _has_no_effects)
 
 
-def _erase_unused_of_host(root: Any) -> None:
-    if may_have_unused(root):
+def _erase_unused_of_host(root: Any) -> bool:
+    is_asked = may_have_unused(root)
+    if is_asked:
         host_passes.run(f"{root.name}(trivial-dce)", root.operation, verify_each=False)
+    return is_asked
 
 
 def _has_no_effects(op: Any) -> bool:

@@ -17,10 +17,11 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow import sharding_before_barriers
 from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.device_strides import cuts_by
-from mlir_shard.transforms.shardings import Side, listed_meshes, shardings_in, shardings_of
+from mlir_shard.transforms.shardings import Side, list_shardings, listed_meshes, shardings_of
 
 SOURCE = "mlir_shard.source"
 """The sharding of the operand of an `sdy.reshard` between meshes of different devices, which is a direct exchange."""
@@ -87,7 +88,11 @@ class DeviceSets:
     def __init__(self, module: Any) -> None:
         self._meshes = listed_meshes(module)
         known = [(name, mesh) for name, mesh in self._meshes.items() if mesh.axes]
-        inlined = [one.mesh_or_ref for one in dict.fromkeys(shardings_in(module)) if isinstance(one.mesh_or_ref, Mesh)]
+        inlined = [
+            one.mesh_or_ref
+            for one in dict.fromkeys(analysis(list_shardings, module))
+            if isinstance(one.mesh_or_ref, Mesh)
+        ]
         self.refs: list[tuple[str | Mesh, Mesh]] = [*known, *((mesh, mesh) for mesh in inlined if mesh.axes)]
         self._found: dict[str | Mesh, str | Mesh | None] = {}
 

@@ -9,6 +9,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named
+from mlir_shard.passes.analyses import held_operations
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.shardings import Side, set_shardings, shardings_of
 
@@ -44,7 +45,7 @@ def sink_all_func_edges(module: Any) -> bool:
 
     Returns whether there was one.
     """
-    if not operations_named(module, FUNC_EDGE):
+    if not held_operations(module, FUNC_EDGE):
         return False
     for function in functions(module).values():
         sink_func_edges(function, opens=False)

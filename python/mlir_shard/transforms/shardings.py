@@ -22,6 +22,7 @@ from mlir_shard.ir.editing import (
     signature_column,
 )
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure, shared
 from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.rules.builder import rank_of as rank_of
@@ -49,7 +50,7 @@ def listed_meshes(op: Any) -> dict[str, Mesh]:
     """
     meshes = sdy.meshes(op)
     check_devices(sdy.enclosing_module(op), meshes)
-    for mesh in {sharding.mesh_or_ref for sharding in shardings_in(op)}:
+    for mesh in {sharding.mesh_or_ref for sharding in analysis(list_shardings, op)}:
         if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
             raise PassFailure(str(TooManyDevicesError(mesh)), _first_on(mesh, op))
     return meshes
@@ -203,6 +204,11 @@ def shardings_in(root: Any) -> Iterator[TensorSharding]:
             yield from value.shardings
 
 
+def list_shardings(root: Any) -> tuple[TensorSharding, ...]:
+    """`shardings_in` as an analysis."""
+    return tuple(shardings_in(root))
+
+
 def used_axes(
     module: Any, names: Collection[str] | None = None
 ) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
@@ -213,7 +219,7 @@ def used_axes(
     """
     refs: dict[str | Mesh, Mesh] = dict(listed_meshes(module).items())
     used = []
-    for sharding in shardings_in(module):
+    for sharding in analysis(list_shardings, module):
         ref = sharding.mesh_or_ref
         if isinstance(ref, Mesh):
             refs[ref] = ref

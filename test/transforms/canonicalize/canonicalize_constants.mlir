@@ -17,3 +17,27 @@ func.func @constants(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %5 = stablehlo.add %a, %1 : tensor<2xf32>
   return %4, %5 : tensor<2xf32>, tensor<2xf32>
 }
+
+// They fold nothing, with reshards to simplify and without.
+// CHECK-LABEL: func.func @sum
+// CHECK: %[[SUM:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[RESHARD:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
+// CHECK: return %[[SUM]], %[[RESHARD]]
+func.func @sum(%a: tensor<2xf32>) -> (i32, tensor<2xf32>) {
+  %0 = arith.constant 1 : i32
+  %1 = arith.constant 2 : i32
+  %2 = arith.addi %0, %1 : i32
+  %3 = sdy.reshard %a <@mesh, [{}]> : tensor<2xf32>
+  %4 = sdy.reshard %3 <@mesh, [{"x"}]> : tensor<2xf32>
+  return %2, %4 : i32, tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @product
+// CHECK: %[[PRODUCT:.*]] = arith.muli %{{.*}}, %{{.*}} : i32
+// CHECK: return %[[PRODUCT]]
+func.func @product() -> i32 {
+  %0 = arith.constant 3 : i32
+  %1 = arith.constant 2 : i32
+  %2 = arith.muli %0, %1 : i32
+  return %2 : i32
+}

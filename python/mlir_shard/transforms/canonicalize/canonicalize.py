@@ -11,12 +11,12 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
 from mlir_shard.ir import strided_inserts
-from mlir_shard.ir.editing import Contents, contents, inline_region, may_have_unused
+from mlir_shard.ir.editing import Contents, contents, inline_region
 from mlir_shard.ir.patterns import Pattern, apply_greedily
 from mlir_shard.ir.values import users
-from mlir_shard.passes import host_passes
+from mlir_shard.passes import analyses, host_passes
 from mlir_shard.passes.options import format_value, option
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
 from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes, unused_results
@@ -116,7 +116,7 @@ class Canonicalize(Pass):
     The host's pass of this name knows no patterns of a dialect defined at run time. So it runs in turn with ours, of
     sdy and some of StableHLO, until those change nothing more. Ours go by the names and labels in the files beside
     this one; `disable-patterns` and `enable-patterns` take them and the host's. Where only ours are enabled, the host's
-    pass does not run: it merges equal constants, whose shardings may differ.
+    pass does not run, and nothing is folded: it merges equal constants, whose shardings may differ.
     """
 
     name = "canonicalize"
@@ -133,29 +133,27 @@ class Canonicalize(Pass):
     disable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be filtered out")
     enable_patterns: tuple[str, ...] = option((), "Labels of patterns that should be used, and no others")
 
-    def run(self, op: Any) -> bool:
-        held = contents(op)
-        if self._is_kept(held) and not may_have_unused(op) and not erase_unused_of_sdy(op):
-            return False
+    def run(self, op: Any) -> bool | Changes:
+        held = analyses.held(op)
+        if self._is_kept(held):
+            return Changes() if erase_dead_code(op, held) else False
         if self._simplifies_reshards_alone(held):
             is_changed = reshard.simplify_directly(op, self._patterns_for(held))
-            if is_changed or may_have_unused(op):
-                erase_dead_code(op)
-                return True
-            return erase_unused_of_sdy(op)
+            is_smaller = erase_dead_code(op, held)
+            return is_changed or (Changes() if is_smaller else False)
         self._rewrite(op, held)
         return True
 
     def _simplifies_reshards_alone(self, held: Contents) -> bool:
-        """Whether nothing is enabled but what `reshard.simplify_directly` applies, and there is nothing to fold."""
+        """Whether there is nothing to apply but what `reshard.simplify_directly` does."""
         has_defaults = self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
-        return (
-            has_defaults
-            and not held.has_branches
-            and bool(self.enable_patterns)
-            and _RESHARD_PATTERNS.issuperset(self.enable_patterns)
-            and all(map(_is_never_folded, held.operations))
-        )
+        if not (has_defaults and self._is_ours_alone()) or held.has_branches:
+            return False
+        names = {one.name for one in self._patterns_for(held)}
+        return not names or (_RESHARD_PATTERNS.issuperset(names) and all(map(_is_never_folded, held.operations)))
+
+    def _is_ours_alone(self) -> bool:
+        return bool(self.enable_patterns) and _NAMES.issuperset(self.enable_patterns)
 
     def _is_kept(self, held: Contents) -> bool:
         """Whether no pattern or fold can match, the host's included: then only unused operations could go."""
@@ -165,8 +163,9 @@ class Canonicalize(Pass):
 
     def _rewrite(self, op: Any, held: Contents) -> None:
         config = self._config(held)
-        if self.enable_patterns and _NAMES.issuperset(self.enable_patterns):
+        if self._is_ours_alone():
             config.enable_constant_cse = False
+            config.enable_folding = False
             apply_greedily(op, self._patterns_for(held), config)
             while erase_unused_of_sdy(op):
                 apply_greedily(op, self._patterns_for(contents(op)), config)

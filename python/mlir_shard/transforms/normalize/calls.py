@@ -23,6 +23,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.passes.analyses import held, held_operations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
 from mlir_shard.rules.registry import has_rule
@@ -42,7 +43,7 @@ from mlir_shard.transforms.data_flow_edges import (
     result_shardings,
     set_result_shardings,
 )
-from mlir_shard.transforms.func_edges import sink_all_func_edges
+from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_all_func_edges
 from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_value
 
 
@@ -138,6 +139,7 @@ class ImportFuncCalls(ModulePass):
 
     name = "sdy-import-func-calls"
     summary = "Turns calls into named computations"
+    needs = ("func.call", FUNC_EDGE, COMPUTATION)
 
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
 
@@ -190,7 +192,7 @@ class PreOrderFuncs(ModulePass):
     summary = "Orders functions so that callers come before what they call"
 
     def run(self, op: Any) -> bool:
-        graph = CallGraph.of(op)
+        graph = CallGraph.of(op, has_calls="func.call" in held(op).operations)
         order = graph.post_order[::-1]
         block = op.regions[0].blocks[0]
         if order == tuple(functions(op)) and _are_last(block, len(order)):
@@ -257,7 +259,7 @@ class InlineCalls(ModulePass):
     needs = (COMPUTATION, "func.call", _COMPOSITE)
 
     def run(self, op: Any) -> bool:
-        computations = operations_named_in_post_order(op, COMPUTATION)
+        computations = operations_named_in_post_order(op, COMPUTATION) if held(op).has_any((COMPUTATION,)) else []
         for computation in computations:
             if not _has_edges(computation):
                 _inline(computation, computation, _in_shardings(computation), result_shardings(computation))
@@ -284,7 +286,7 @@ _DECOMPOSITION = "decomposition"
 
 def _call_decompositions(module: Any) -> None:
     """Makes calls of the composites that only their decompositions can partition."""
-    for composite in operations_named(module, _COMPOSITE):
+    for composite in held_operations(module, _COMPOSITE):
         if not len(composite.regions) and sdy.SHARDING_RULE not in composite.attributes and not has_rule(composite):
             added = {"callee": composite.attributes[_DECOMPOSITION]}
             replace(composite, "func.call", added, dropped=("name", "composite_attributes", _DECOMPOSITION, "version"))

@@ -11,11 +11,12 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import replica_groups
 from mlir_shard.ir.editing import children
-from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of, set_mesh_or_ref
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.ir.replica_groups import COLLECTIVES, collectives, mesh_or_ref_of, set_mesh_or_ref
+from mlir_shard.passes.analyses import analysis, held
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
-from mlir_shard.transforms.shardings import shardings_in, transform_shardings
+from mlir_shard.transforms.shardings import list_shardings, transform_shardings
 
 
 @register
@@ -57,29 +58,30 @@ class LiftInlinedMeshes(ModulePass):
     name = "sdy-lift-inlined-meshes"
     summary = "Lifts meshes inlined in shardings to symbols, one for each mesh"
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
+        grouped = collectives(op) if held(op).has_any(COLLECTIVES) else []
         symbols = _MeshSymbols(op)
 
         def lifted(sharding: TensorSharding) -> TensorSharding:
             name = symbols.name_for(sharding.mesh_or_ref)
             return sharding if name == sharding.mesh_or_ref else replace(sharding, mesh_or_ref=name)
 
-        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in shardings_in(op)):
+        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in analysis(list_shardings, op)):
             transform_shardings(op, lifted)
             symbols.is_changed = True
-        for collective in collectives(op):
+        for collective in grouped:
             ref = mesh_or_ref_of(collective)
             if ref is not None and (name := symbols.name_for(ref)) != ref:
                 set_mesh_or_ref(collective, name)
                 symbols.is_changed = True
-        symbols.say_in_stablehlo()
-        return symbols.is_changed
+        said = symbols.say_in_stablehlo()
+        return symbols.is_changed or (Changes(attributed=said) if said else False)
 
 
 class _MeshSymbols:
     """The meshes of a module by symbol, of equal ones the first alone: the others are erased.
 
-    is_changed: whether the module is another one since.
+    is_changed: whether the module has other meshes since.
     """
 
     def __init__(self, module: Any) -> None:
@@ -117,15 +119,16 @@ class _MeshSymbols:
             point = ir.InsertionPoint.at_block_begin(self._module.regions[0].blocks[0])
         op = sdy.MeshOp(_wanted_name(mesh), mesh, loc=self._module.location, ip=point).operation
         self._definitions[mesh] = op
+        self.is_changed = True
         name: str = self._symbols.insert(op).value
         return name
 
-    def say_in_stablehlo(self) -> None:
-        """Gives each definition that has none the mesh in StableHLO's form."""
-        for mesh, op in self._definitions.items():
-            if STABLEHLO_MESH not in op.attributes:
-                op.attributes[STABLEHLO_MESH] = _stablehlo_mesh(mesh, op.context)
-                self.is_changed = True
+    def say_in_stablehlo(self) -> list[Any]:
+        """Gives each definition that has none the mesh in StableHLO's form; returns those."""
+        found = [(mesh, op) for mesh, op in self._definitions.items() if STABLEHLO_MESH not in op.attributes]
+        for mesh, op in found:
+            op.attributes[STABLEHLO_MESH] = _stablehlo_mesh(mesh, op.context)
+        return [op for _, op in found]
 
 
 def _wanted_name(mesh: Mesh) -> str:

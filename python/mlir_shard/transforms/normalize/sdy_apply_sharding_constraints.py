@@ -13,6 +13,7 @@ from mlir_shard.dialects.data_flow import owning_op, shardable_value, sharding_o
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.ir.values import insertion_point_after, users
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
@@ -45,7 +46,9 @@ class ApplyShardingConstraints(ModulePass):
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = ConstraintRecord(op, origins=origins, edges=edges) if origins or edges else None
         changes = _Changes()
-        for inner in operations_named_in_post_order(op, CONSTRAINT, MANUAL):
+        constraining = (CONSTRAINT, MANUAL)
+        found = operations_named_in_post_order(op, *constraining) if held(op).has_any(constraining) else ()
+        for inner in found:
             if inner.name == CONSTRAINT:
                 changes.use_end_of_chain(inner)
                 changes.apply_constraint(inner, record)

@@ -9,11 +9,12 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.editing import Contents, contents, operations_named
+from mlir_shard.ir.editing import Contents, in_modules
+from mlir_shard.passes import analyses
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import near
 from mlir_shard.passes.registry import ModulePass, register, shared
-from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, shardings_in
+from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, list_shardings
 
 _OF_GSPMD = "mhlo.sharding"
 _EXAMPLE = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
@@ -32,7 +33,7 @@ class CheckAnnotations(ModulePass):
 
     def run(self, op: Any) -> bool:
         given: set[tuple[str, str]] = shared(CheckAnnotations, set)
-        held = contents(op)
+        held = analyses.held(op)
         has_shardings = _has_shardings(op, held)
         found: dict[str, Any] = {}
         if any(_is_wrong(name, has_shardings) for name in held.attributes):
@@ -61,8 +62,8 @@ def _has_shardings(module: Any, held: Contents) -> bool:
     """Whether anything in a module is sharded along an axis of a mesh, or is on one device."""
     if any(name.startswith("shard.") for name in held.operations):
         return True
-    shardings = any(one.used_axes or one.unreduced_axes for one in shardings_in(module))
-    return shardings or any(one.attributes["mesh"].value.is_maximal for one in operations_named(module, "sdy.mesh"))
+    shardings = any(one.used_axes or one.unreduced_axes for one in analyses.analysis(list_shardings, module))
+    return shardings or any(one.attributes["mesh"].value.is_maximal for one in in_modules(module, "sdy.mesh"))
 
 
 def _is_wrong(name: str, is_sharded: bool) -> bool:

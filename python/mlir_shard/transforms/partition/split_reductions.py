@@ -12,9 +12,10 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import contents, operations_named
+from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
@@ -44,7 +45,7 @@ class ReduceInBlocks(Pass):
     def run(self, op: Any) -> bool:
         rules = rule_cache()
         changed = False
-        names = list(filter(may_combine, contents(op).operations))
+        names = list(filter(may_combine, held(op).operations))
         for inner in operations_of_results(op, names, (_RESHARD,), 0):
             if not len(inner.results) or combination_of(inner) is None or reduction_op(inner) is not None:
                 continue

@@ -21,12 +21,12 @@ from mlir_shard.ir.editing import (
     attribute_columns,
     first_names,
     functions,
-    operations_named,
     operations_where,
     terminator,
 )
 from mlir_shard.ir.operation_list import OperationList
 from mlir_shard.ir.values import users
+from mlir_shard.passes.analyses import analysis, held_operations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
@@ -53,11 +53,11 @@ from mlir_shard.transforms.shardings import (
     SHARDING_HOLDERS,
     Side,
     attributes_of,
+    list_shardings,
     rank_of,
     replace_shardings,
     set_attributes,
     set_shardings,
-    shardings_in,
     transform_shardings,
 )
 
@@ -70,10 +70,10 @@ class CloseShardings(ModulePass):
     summary = "Closes tensor shardings and drops replicated axes"
 
     def run(self, op: Any) -> bool | Changes:
-        if all(_closed(sharding) == sharding for sharding in shardings_in(op)):
+        if all(_closed(sharding) == sharding for sharding in analysis(list_shardings, op)):
             return False
         transform_shardings(op, _closed)
-        return Changes(attributed=operations_named(op, *SHARDING_HOLDERS), everywhere=(sdy.SHARDING,))
+        return Changes(attributed=held_operations(op, *SHARDING_HOLDERS), everywhere=(sdy.SHARDING,))
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:
@@ -296,7 +296,7 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
 
 def _with_shardings(module: Any) -> list[Any]:
     """The manual computations, and the calls whose results are sharded at all."""
-    ops = operations_named(module, "func.call", MANUAL)
+    ops = held_operations(module, "func.call", MANUAL)
     (shardings,) = attribute_columns(ops, sdy.SHARDING)
     is_even = {attribute: _is_unsharded(attribute) for attribute in set(shardings)}
     return [op for op, attribute in zip(ops, shardings, strict=True) if op.name == MANUAL or not is_even[attribute]]

@@ -14,6 +14,7 @@ from mlir_shard.dialects.registered_function import RegistrationError
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions
 from mlir_shard.ir.values import insertion_point_after
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
@@ -120,7 +121,7 @@ class PropagationPass(ModulePass):
     def run(self, op: Any) -> Changes | None:
         plan = self.plan()
         # Shardy's driver erases it where it comes by.
-        erase_dead_code(op)
+        erase_dead_code(op, held(op))
         reader = self._read(op, plan)
         separated = _separate_groups(reader)
         if separated:

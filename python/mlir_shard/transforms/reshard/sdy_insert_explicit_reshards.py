@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from mlir_shard.dialects import sdy
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
@@ -59,7 +60,7 @@ class InsertExplicitReshards(Pass):
         check_signature(op, meshes)
         if is_planned:
             # Sharding constraints that nothing uses have been reshards since propagation.
-            erase_dead_code(op)
+            erase_dead_code(op, held(op))
         cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
 
         inserted: CompatibleOps | None = None

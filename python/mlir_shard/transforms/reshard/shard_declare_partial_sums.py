@@ -13,7 +13,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes.analyses import analysis, held_operations
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.rules.reduction import reduction_op
@@ -22,7 +22,7 @@ from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.shardings import listed_meshes, rule_cache, shardings_in
+from mlir_shard.transforms.shardings import list_shardings, listed_meshes, rule_cache
 
 # A collective of StableHLO in a manual computation, and a call, whose function declares its results.
 _PASSING_ON = frozenset(("func.call", "stablehlo.all_reduce", "stablehlo.reduce_scatter"))
@@ -48,7 +48,7 @@ class DeclarePartialSums(Pass):
         meshes = listed_meshes(op)
         for maker in _declared_unreduced(op):
             _check_declared(maker, meshes)
-        for collective in operations_named(op, *REDUCING_COLLECTIVES):
+        for collective in held_operations(op, *REDUCING_COLLECTIVES):
             value = collective.operands[0]
             sharding = sharding_of(value) or _replicated(collective)
             mesh = mesh_of(sharding, meshes)
@@ -88,7 +88,7 @@ def _check(collective: Any, missing: Axes, mesh: Mesh, meshes: Mapping[str, Mesh
 
 def _declared_unreduced(function: Any) -> list[Any]:
     """The ops, but for those of sdy and those that pass values through regions, with an unreduced result."""
-    if not any(one.unreduced_axes for one in shardings_in(function)):
+    if not any(one.unreduced_axes for one in analysis(list_shardings, function)):
         return []
     arrays = ModuleArrays(function)
     unreduced = [

@@ -12,14 +12,15 @@ from mlir_shard.dialects.data_flow import sharding_before_barriers, sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges, keeps_argument_shardings
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.editing import attribute_columns, first_names, functions, operations_named
+from mlir_shard.ir.editing import attribute_columns, first_names, functions
+from mlir_shard.passes.analyses import analysis, held_operations
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.rules.reduction import reduction_of_body, reduction_op
 from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
 from mlir_shard.transforms.call_graph import callee
 from mlir_shard.transforms.data_flow_edges import MANUAL
-from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
+from mlir_shard.transforms.shardings import Side, list_shardings, shardings_of
 
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")
@@ -168,8 +169,8 @@ class VerifyUnreducedAxes(Pass):
     summary = "Verifies that unreduced axes are reduced, or passed on"
 
     def run(self, op: Any) -> bool:
-        is_unreduced = any(sharding.unreduced_axes for sharding in shardings_in(op))
-        concerned = _concerned(op) if is_unreduced else operations_named(op, CALL, *REDUCING_COLLECTIVES)
+        is_unreduced = any(sharding.unreduced_axes for sharding in analysis(list_shardings, op))
+        concerned = _concerned(op) if is_unreduced else held_operations(op, CALL, *REDUCING_COLLECTIVES)
         if not concerned:
             return False
         module = sdy.enclosing_module(op)
@@ -182,7 +183,7 @@ class VerifyUnreducedAxes(Pass):
         return False
 
 
-def _but_plain_calls(ops: list[Any], known: Mapping[str, Any], function: Any) -> list[Any]:
+def _but_plain_calls(ops: Sequence[Any], known: Mapping[str, Any], function: Any) -> Sequence[Any]:
     """The operations without the calls of functions that have no unreduced axes, as the function around has none."""
     # Where a dialect keeps shardings in a place of its own, they have not been looked at.
     if any(map(keeps_argument_shardings, first_names(function))):
