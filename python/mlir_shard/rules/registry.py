@@ -191,14 +191,30 @@ def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | 
     return _ask(op, entry, options) if entry is not None and has_static_shapes(op) else None
 
 
+class _ReadOptions:
+    """Options that note whether they are read."""
+
+    def __init__(self, options: RuleOptions) -> None:
+        self._options = options
+        self.are_read = False
+
+    def __getattr__(self, name: str) -> Any:
+        self.are_read = True
+        return getattr(self._options, name)
+
+
 class RuleCache:
     """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run.
 
-    That the rules of this package fit their ops is for its tests to check, and not done again here.
+    That the rules of this package fit their ops is for its tests to check, and not done again here. Those that do not
+    go by the options are in `common`, which caches with other options may share.
     """
 
-    def __init__(self, options: RuleOptions = RuleOptions()) -> None:
+    def __init__(
+        self, options: RuleOptions = RuleOptions(), common: dict[Hashable, OpShardingRule | None] | None = None
+    ) -> None:
         self._options = options
+        self._common = {} if common is None else common
         self._rules: dict[Hashable, OpShardingRule | None] = {}
         self._entries: dict[str, _Entry | None] = {}
         self._static: dict[Any, bool] = {}
@@ -210,6 +226,7 @@ class RuleCache:
         name = specific_name(op)
         if self._registrations != _registrations:
             self._rules.clear()
+            self._common.clear()
             self._entries.clear()
             self._registrations = _registrations
         if name not in self._entries:
@@ -221,19 +238,25 @@ class RuleCache:
             key = (key, _context(entry.context_key, op))
         if key not in self._rules:
             if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
-                self._rules[key] = self._own_rule(op, entry, signature)
+                self._rules[key] = self._own_rule(op, entry, key, signature)
             else:
                 self._rules[key] = rule_for(op, self._options)
         return self._rules[key]
 
-    def _own_rule(self, op: Any, entry: _Entry, signature: _OpSignature) -> OpShardingRule | None:
+    def _own_rule(self, op: Any, entry: _Entry, key: Hashable, signature: _OpSignature) -> OpShardingRule | None:
+        if key in self._common:
+            return self._common[key]
         _, operands, results, _ = signature
         for type_ in (*operands, *results):
             if type_ not in self._static:
                 self._static[type_] = _has_static_shape(type_)
             if not self._static[type_]:
                 return None
-        return ask(_ROLE, entry.function, op, self._options, raises=RuleError)
+        options = _ReadOptions(self._options)
+        rule: OpShardingRule | None = ask(_ROLE, entry.function, op, options, raises=RuleError)
+        if not options.are_read:
+            self._common[key] = rule
+        return rule
 
 
 def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:

@@ -197,9 +197,9 @@ class TensorSharding(_HashedOnce):
         Open, closed, priorities and replicated axes do not matter; nor does the mesh where neither shards anything.
         None is a tensor without sharding, which is one with nothing sharded.
         """
-        mine = _Placement.of(self, ignore_unreduced_axes)
-        theirs = _Placement() if other is None else _Placement.of(other, ignore_unreduced_axes)
-        return mine == theirs
+        if self is other:
+            return True
+        return _placed(self, ignore_unreduced_axes) == (() if other is None else _placed(other, ignore_unreduced_axes))
 
     def local_shape(self, shape: Sequence[int | None], mesh: Mesh) -> tuple[int | None, ...]:
         """The shape of what one device holds: each size over its number of blocks, rounded up. None is dynamic.
@@ -223,24 +223,13 @@ class TensorSharding(_HashedOnce):
         return text + ">"
 
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    mesh_or_ref: str | Mesh | None = None
-    axes_per_dim: tuple[tuple[AxisRef, ...], ...] = ()
-    unreduced_axes: tuple[AxisRef, ...] = ()
-    reduction_op: ReductionOp | None = None
-
-    @staticmethod
-    def of(sharding: TensorSharding, ignore_unreduced_axes: bool) -> _Placement:
-        unreduced = () if ignore_unreduced_axes else sharding.unreduced_axes
-        if sharding.is_fully_replicated and not unreduced:
-            return _Placement()
-        return _Placement(
-            sharding.mesh_or_ref,
-            tuple(dim.axes for dim in sharding.dim_shardings),
-            unreduced,
-            sharding.reduction_op if unreduced else None,
-        )
+def _placed(sharding: TensorSharding, ignore_unreduced_axes: bool) -> tuple[object, ...]:
+    """What decides where the data of a tensor lies; empty where each device has all."""
+    unreduced = () if ignore_unreduced_axes else sharding.unreduced_axes
+    axes = tuple([dim.axes for dim in sharding.dim_shardings])
+    if not unreduced and not any(axes):
+        return ()
+    return (sharding.mesh_or_ref, axes, unreduced, sharding.reduction_op if unreduced else None)
 
 
 def mesh_of(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> Mesh | None:

@@ -87,6 +87,9 @@ class DeviceGrid:
         init=False, compare=False, repr=False, default_factory=dict
     )
     _local_types: dict[tuple[Any, Placement], Any] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _blocked_tensors: dict[tuple[Any, Placement], BlockedTensor] = field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         sizes = tuple(atom.size(self.mesh) for atom in self.atoms)
@@ -343,6 +346,12 @@ class DeviceGrid:
 
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
         """A value that has blocks of this type and lies so, as partition rules are told of it."""
+        found = self._blocked_tensors.get((block_type, placement))
+        if found is None:
+            found = self._blocked_tensors[block_type, placement] = self._blocked(block_type, placement)
+        return found
+
+    def _blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
         counts = tuple(map(self.blocks, placement.dims))
         type_ = block_type
         if any(count > 1 for count in counts):

@@ -263,7 +263,7 @@ COMPUTING = RuleOptions(computing=True)
 def rule_cache(options: RuleOptions | None = None) -> RuleCache:
     """The rules of this run with these options."""
     given = options or RuleOptions()
-    return shared((RuleCache, given), lambda: RuleCache(given))
+    return shared((RuleCache, given), lambda: RuleCache(given, shared(RuleCache, dict)))
 
 
 RuleFor = Callable[[Any], OpShardingRule | None]

@@ -84,6 +84,7 @@ class GridReshards:
         self._grid = grid
         self._planner = shared(GridReshards, lambda: Planner(uses_direct_exchange=False, splits_axes=False))
         self._found: dict[tuple[Placement, Placement, Shape, int], Resharding | None] = {}
+        self._slices: dict[tuple[Placement, Shape], Resharding | None] = {}
 
     def between(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> Resharding | None:
         """The moves for a tensor of `shape`, with elements of `element_size` bytes; None if nothing has to move.
@@ -103,6 +104,12 @@ class GridReshards:
 
     def slices(self, target: Placement, shape: Shape) -> Resharding | None:
         """How each device cuts its shard out of a tensor that all have whole, for which nothing is sent."""
+        key = target, shape
+        if key not in self._slices:
+            self._slices[key] = self._sliced(target, shape)
+        return self._slices[key]
+
+    def _sliced(self, target: Placement, shape: Shape) -> Resharding | None:
         if (mesh := self._grid.separate_mesh(target)) is not None:
             return self._on_separate_mesh(mesh, Placement(((),) * len(shape)), target, shape)
         sizes = self._grid.sizes
