@@ -12,6 +12,7 @@ from mlir_shard.dialects import _sdy_gen, registration
 from mlir_shard.dialects._sdy_gen import *
 from mlir_shard.dialects.attribute import SdyAttribute, to_attribute, to_value
 from mlir_shard.host import ir
+from mlir_shard.ir.editing import children
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 
 SHARDING = "sdy.sharding"
@@ -47,12 +48,8 @@ def enclosing_module(op: Any) -> Any:
 
 def meshes(op: Any) -> dict[str, Mesh]:
     """The meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
-    found = {}
-    for definition in enclosing_module(op).regions[0].blocks[0].operations:
-        if definition.operation.name == "sdy.mesh":
-            attributes = definition.operation.attributes
-            found[attributes["sym_name"].value] = to_value(attributes["mesh"])
-    return found
+    definitions = [one.attributes for one in children(enclosing_module(op), "sdy.mesh")]
+    return {one["sym_name"].value: to_value(one["mesh"]) for one in definitions}
 
 
 # Operations of the dialect that hold the sharding of their only result, or those of all their results, in an

@@ -20,7 +20,7 @@ from mlir_shard.passes.registry import Changes, Pass, registered, search
 
 PIPELINES = ("sdy-propagation-pipeline", "spmd-pipeline")
 # What pipelines run from this pass on returns no `Changes`, and takes long.
-AFTER_CHANGES = "sdy-reshard-to-collectives"
+AFTER_CHANGES = "spmdize"
 
 
 def passes_with_changes() -> dict[str, type[Pass]]:

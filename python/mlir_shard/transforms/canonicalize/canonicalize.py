@@ -141,8 +141,7 @@ class Canonicalize(Pass):
             is_changed = reshard.simplify_directly(op, self._patterns_for(held))
             is_smaller = erase_dead_code(op, held)
             return is_changed or (Changes() if is_smaller else False)
-        self._rewrite(op, held)
-        return True
+        return self._rewrite(op, held) or Changes()
 
     def _simplifies_reshards_alone(self, held: Contents) -> bool:
         """Whether there is nothing to apply but what `reshard.simplify_directly` does."""
@@ -161,18 +160,21 @@ class Canonicalize(Pass):
             _is_never_folded(name) and name not in _MOVED for name in held.operations
         )
 
-    def _rewrite(self, op: Any, held: Contents) -> None:
+    def _rewrite(self, op: Any, held: Contents) -> bool:
+        """Runs the drivers; False where nothing has changed but that dead operations are gone."""
         config = self._config(held)
         if self._is_ours_alone():
             config.enable_constant_cse = False
             config.enable_folding = False
-            apply_greedily(op, self._patterns_for(held), config)
+            is_changed = apply_greedily(op, self._patterns_for(held), config)
             while erase_unused_of_sdy(op):
-                apply_greedily(op, self._patterns_for(contents(op)), config)
-            return
+                is_changed |= apply_greedily(op, self._patterns_for(contents(op)), config)
+            # Regions are simplified where control branches.
+            return is_changed or held.has_branches
         self._run_host(op, held)
         while (patterns := self._patterns_for(held := contents(op))) and apply_greedily(op, patterns, config):
             self._run_host(op, held)
+        return True
 
     def _patterns_for(self, held: Contents) -> list[Pattern]:
         """The enabled patterns on operations that there are."""

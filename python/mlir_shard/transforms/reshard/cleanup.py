@@ -55,12 +55,12 @@ class DropShardingRules(Pass):
     summary = "Drops the sharding rules of operations, custom ones excepted"
     needs = (sdy.SHARDING_RULE,)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         found = operations_with(op, sdy.SHARDING_RULE)
-        for one in found:
-            if not sdy.value(one.attributes[sdy.SHARDING_RULE]).is_custom_rule:
-                del one.attributes[sdy.SHARDING_RULE]
-        return bool(found)
+        dropped = [one for one in found if not sdy.value(one.attributes[sdy.SHARDING_RULE]).is_custom_rule]
+        for one in dropped:
+            del one.attributes[sdy.SHARDING_RULE]
+        return Changes(attributed=dropped) if dropped else False
 
 
 DOTS = ("stablehlo.dot", "stablehlo.dot_general")

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
-from mlir_shard.ir.values import defining_op, has_one_use
+from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Pass, PassFailure, register, shared
+from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.sharding_steps import ReshardError
@@ -58,16 +58,16 @@ class ReshardToCollectives(Pass):
 
     remarks_above: int | None = remarks_above()
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         if not operations_named(op, "sdy.reshard"):
             return False
         optimal = self._optimal(op) if self.planner == "optimal" else None
         keeps = self.keep_redundant_reshards
         plans = CollectivePlans(listed_meshes(op), op.context, keeps_redundant=keeps, optimal=optimal)
         gathers = Gathers(self.remarks_above)
-        is_changed = reshards_to_collectives(op, plans, gathers)
+        changes = reshards_to_collectives(op, plans, gathers)
         gathers.remark()
-        return is_changed
+        return changes or False
 
     def _optimal(self, op: Any) -> OptimalPlans:
         if self.assumed_size <= 0:
@@ -82,13 +82,19 @@ class ReshardToCollectives(Pass):
         return OptimalPlans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
-def reshards_to_collectives(function: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
-    """Replaces each reshard in a function by its plan; returns whether anything changed. Raises PassFailure if there
-    is no plan."""
+# The operations that are new or have new operands, by their result: the hash of an operation is another one with other
+# operands. What is erased later is not to be among them.
+_Changed = dict[Any, Any]
+
+
+def reshards_to_collectives(function: Any, plans: CollectivePlans, gathers: Gathers) -> Changes | None:
+    """Replaces each reshard in a function by its plan; returns what has changed, None for nothing. Raises PassFailure
+    if there is no plan."""
     is_changed = False
+    changed: _Changed = {}
     for reshard in operations_named(function, "sdy.reshard"):
-        is_changed |= _replace(reshard, plans, gathers)
-    return is_changed
+        is_changed |= _replace(reshard, plans, gathers, changed)
+    return Changes(list(changed.values())) if is_changed else None
 
 
 def _cost_model(path: str, op: Any) -> CostModel:
@@ -110,10 +116,10 @@ def _check_links(model: CostModel, path: str, op: Any) -> None:
         raise PassFailure(f"costs: cost model {path}: {error}", op) from error
 
 
-def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
+def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers, changed: _Changed) -> bool:
     if is_crossing(reshard) or (plans.are_optimal and DIRECT_EXCHANGE in reshard.attributes):
         return False
-    if plans.are_optimal and _replace_with_reduction(reshard, plans):
+    if plans.are_optimal and _replace_with_reduction(reshard, plans, changed):
         return True
     operand = value = reshard.operands[0]
     while (barrier := defining_op(value, BARRIER)) is not None:
@@ -128,13 +134,32 @@ def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers) -> bool:
     note_detour(gathers, reshard, (source, target.value), plan.collectives, plans.meshes)
     with ir.InsertionPoint(reshard):
         # What moves nothing between replicated tensors does not undo a barrier either.
-        result = operand if plan.is_replicated else build(value, plan.collectives, reshard.location)
-    reshard.results[0].replace_all_uses_with(result)
-    reshard.erase()
+        if plan.is_replicated:
+            _put(reshard, operand, operand, changed)
+        else:
+            _put(reshard, value, build(value, plan.collectives, reshard.location), changed)
     return True
 
 
-def _replace_with_reduction(reshard: Any, plans: CollectivePlans) -> bool:
+def _put(reshard: Any, value: Any, result: Any, changed: _Changed) -> None:
+    """Puts what collectives have made of a value in the place of a reshard, and notes which operations that changes."""
+    if result == value:
+        for user in users(reshard.results[0]):
+            changed[user.results[0] if len(user.results) else object()] = user
+    made = result
+    while made != value:
+        changed[made] = op = made.owner.operation
+        made = op.operands[0]
+    reshard.results[0].replace_all_uses_with(result)
+    _erase(reshard, changed)
+
+
+def _erase(op: Any, changed: _Changed) -> None:
+    changed.pop(op.results[0], None)
+    op.erase()
+
+
+def _replace_with_reduction(reshard: Any, plans: CollectivePlans, changed: _Changed) -> bool:
     """Replaces a reshard and the all-reduce before it that nothing else uses, where that is cheaper than one by one."""
     reduction = defining_op(reshard.operands[0], "sdy.all_reduce")
     if reduction is None or not has_one_use(reduction.results[0]):
@@ -150,8 +175,6 @@ def _replace_with_reduction(reshard: Any, plans: CollectivePlans) -> bool:
     if plan is None:
         return False
     with ir.InsertionPoint(reshard):
-        result = build(value, plan.collectives, reshard.location)
-    reshard.results[0].replace_all_uses_with(result)
-    reshard.erase()
-    reduction.erase()
+        _put(reshard, value, build(value, plan.collectives, reshard.location), changed)
+    _erase(reduction, changed)
     return True

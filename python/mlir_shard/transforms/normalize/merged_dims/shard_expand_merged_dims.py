@@ -251,7 +251,7 @@ class _Analysis:
         touching = [op for op in self._ops if any(value in values for _, value in self._numbered(op))]
         return _Chosen(
             {self._arrays.value(value): self._expansions[value] for value in values},
-            {self._arrays.operation(op): self._ops[op] for op in touching},
+            {self._arrays.value(self._arrays.results(op)[0]): self._ops[op] for op in touching},
         )
 
     def _is_needed(self, value: int) -> bool:
@@ -297,7 +297,10 @@ class _Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The values that are expanded, and the ops that use or make them and can be computed so, with how they are."""
+    """The values that are expanded, and the ops that use or make them and can be computed so, with how they are.
+
+    Ops are there by their first result: their hash is another one when they have got other operands.
+    """
 
     expansions: Mapping[Any, Expansion]
     ops: Mapping[Any, tuple[Expandable, Mapping[int, Expansion]]]
@@ -311,15 +314,15 @@ class _Rewriting:
         self._made: dict[tuple[Any, Expansion], Any] = {}
         self._chosen = chosen
         # What may have no uses then.
-        self._replaced: dict[Any, None] = {}
+        self._replaced: dict[Any, Any] = {}
 
     def apply(self, function: Any) -> None:
         """Rewrites what the function computes."""
-        expansions, ops = self._chosen.expansions, self._chosen.ops
+        expansions = self._chosen.expansions
         for op in list(ops_below(function)):
             with op.location:
-                if op in ops:
-                    self._compute(op, *ops[op], ir.InsertionPoint(op))
+                if (how := self._how(op)) is not None:
+                    self._compute(op, *how, ir.InsertionPoint(op))
                 elif op.name in RESHAPES and self._is_split_by(op):
                     source = op.operands[0]
                     made = self._made[source, expansions[source]]
@@ -330,12 +333,15 @@ class _Rewriting:
                     with ir.InsertionPoint(op):
                         made = reshaped(op.operands[0], expanded_shape(expansion), op.name)
                     self._made[op.results[0], expansion] = made
-                    self._replaced[op] = None
-        for op in reversed(self._replaced):
-            if op in ops:
+                    self._replaced[op.results[0]] = op
+        for op in reversed(self._replaced.values()):
+            if self._how(op) is not None:
                 self._merge_where_needed(op)
             if not any(True for result in op.results for _ in result.uses):
                 op.erase()
+
+    def _how(self, op: Any) -> tuple[Expandable, Mapping[int, Expansion]] | None:
+        return self._chosen.ops.get(op.results[0]) if len(op.results) else None
 
     def _is_split_by(self, reshape: Any) -> bool:
         expansion = self._chosen.expansions.get(reshape.operands[0])
@@ -349,7 +355,7 @@ class _Rewriting:
         made = computed(op, operands, how, ports, point)
         for number, result in enumerate(op.results):
             self._made[result, ports[-1 - number]] = made[number]
-        self._replaced[op] = None
+        self._replaced[op.results[0]] = op
 
     def _expanded(self, value: Any, expansion: Expansion, user: Any) -> Any:
         if expansion == unexpanded(value) and value not in self._chosen.expansions:
@@ -368,7 +374,7 @@ class _Rewriting:
         """Merges the dimensions of results again for those that cannot use the expanded ones."""
         for number, result in enumerate(op.results):
             if uses := uses_of(result):
-                made = self._made[result, self._chosen.ops[op][1][-1 - number]]
+                made = self._made[result, self._chosen.ops[op.results[0]][1][-1 - number]]
                 with op.location, insertion_point_after(made):
                     replace_uses(uses, reshaped(made, result.type.shape, _reshape_for(op)))
 
