@@ -180,6 +180,8 @@ def add_axis_or_merge(axes: Sequence[AxisRef], axis: AxisRef, mesh: Mesh) -> Axe
 
 def add_axes_or_merge(axes: Sequence[AxisRef], added: Iterable[AxisRef], mesh: Mesh) -> Axes:
     """`axes` with each of `added` at the end, merged where one continues another."""
+    if not axes and isinstance(added, tuple) and len(added) < 2:
+        return added
     result = tuple(axes)
     for axis in added:
         result = add_axis_or_merge(result, axis, mesh)

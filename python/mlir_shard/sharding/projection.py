@@ -77,6 +77,9 @@ class TensorFactorShardings(NamedTuple):
         missing = DimensionSharding((), closed_if_missing)
         for dim, of in enumerate(mapping.dim_mappings):
             dim_sharding = missing if sharding is None else sharding.dim_shardings[dim]
+            if len(of.factor_indices) == 1:
+                factors[of.factor_indices[0]] = FactorSharding(dim_sharding.axes, dim_sharding.is_closed, True)
+                continue
             for factor, factor_sharding in cut_dimension(dim_sharding, of, factor_sizes, mesh):
                 factors[factor] = factor_sharding
         if sharding is None:
