@@ -47,7 +47,7 @@ def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[
     distinct = {dim.factor_indices: dim for mapping in rule.tensor_mappings for dim in mapping.dim_mappings}
     strided = set()
     for factors, dim in distinct.items():
-        if not any([kept[factor] for factor in factors]) or (len(factors) == 1 and len(kept[factors[0]]) == 1):
+        if not any(kept[factor] for factor in factors) or (len(factors) == 1 and len(kept[factors[0]]) == 1):
             continue
         parts = [FactorSharding(kept[factor]) for factor in factors]
         whole = join_factors(parts, [sizes[factor] for factor in factors], mesh)
