@@ -55,7 +55,8 @@ public:
 
   py::tuple contents(const std::vector<Capsule> &ops) const {
     Contents found = contentsOf(capi, host.operations(ops));
-    return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches);
+    return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches,
+                          found.hasEmptyTensors);
   }
 
   py::tuple attributeColumnsOf(const std::vector<Capsule> &ops, const std::vector<std::string> &names) const {

@@ -55,6 +55,15 @@ const void *rankOrType(const Capi &capi, MlirType type) {
   return reinterpret_cast<const void *>(2 * capi.mlirShapedTypeGetRank(type) + 1);
 }
 
+bool hasNoElements(const Capi &capi, MlirType type) {
+  if (!capi.mlirTypeIsARankedTensor(type))
+    return false;
+  for (std::intptr_t dim = 0, rank = capi.mlirShapedTypeGetRank(type); dim < rank; ++dim)
+    if (capi.mlirShapedTypeGetDimSize(type, dim) == 0)
+      return true;
+  return false;
+}
+
 void setResultRanks(const Capi &capi, MlirOperation op, std::vector<const void *> &ranks) {
   ranks.clear();
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
@@ -249,6 +258,11 @@ Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots) {
         add(capi.mlirDictionaryAttrGetElement(dictionary, entry).name);
     }
   };
+  const auto addType = [&](MlirValue value) {
+    const MlirType type = capi.mlirValueGetType(value);
+    if (isNew(type.pointer))
+      found.hasEmptyTensors = found.hasEmptyTensors || hasNoElements(capi, type);
+  };
   const auto visit = [&](MlirOperation op) {
     const MlirIdentifier name = capi.mlirOperationGetName(op);
     if (isNew(name.pointer))
@@ -259,10 +273,16 @@ Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots) {
       addSignature(op, "arg_attrs");
       addSignature(op, "res_attrs");
     }
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+      addType(capi.mlirOperationGetResult(op, i));
     for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-         region = capi.mlirRegionGetNextInOperation(region))
-      if (const MlirBlock block = capi.mlirRegionGetFirstBlock(region); block && capi.mlirBlockGetNextInRegion(block))
-        found.hasBranches = true;
+         region = capi.mlirRegionGetNextInOperation(region)) {
+      const MlirBlock first = capi.mlirRegionGetFirstBlock(region);
+      found.hasBranches = found.hasBranches || (first && capi.mlirBlockGetNextInRegion(first));
+      for (MlirBlock block = first; block; block = capi.mlirBlockGetNextInRegion(block))
+        for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
+          addType(capi.mlirBlockGetArgument(block, i));
+    }
   };
   for (const MlirOperation root : roots) {
     visit(root);

@@ -60,10 +60,11 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
 // What some operations and those under them hold: the names of operations and of their discardable attributes, those in
-// signatures of functions too, and whether a region has more than one block.
+// signatures of functions too, whether a region has more than one block, and whether a value is a tensor of no elements.
 struct Contents {
   std::vector<std::string> operations, attributes;
   bool hasBranches = false;
+  bool hasEmptyTensors = false;
 };
 Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots);
 

@@ -56,11 +56,13 @@ class Contents:
         operations: the names of operations.
         attributes: the names of discardable attributes, also in signatures of functions.
         has_branches: whether a region has more than one block.
+        has_empty_tensors: whether a value is a tensor without elements.
     """
 
     operations: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
     has_branches: bool = False
+    has_empty_tensors: bool = False
 
     def has_any(self, names: Collection[str] | Callable[[str], bool]) -> bool:
         """Whether an operation or an attribute has one of the names, or one that a function gives True for."""
@@ -74,6 +76,7 @@ class Contents:
             self.operations | other.operations,
             self.attributes | other.attributes,
             self.has_branches or other.has_branches,
+            self.has_empty_tensors or other.has_empty_tensors,
         )
 
 
@@ -84,8 +87,8 @@ def contents(op: Any) -> Contents:
 
 def contents_of_all(ops: Sequence[Any]) -> Contents:
     """What some operations hold now, together."""
-    operations, attributes, has_branches = _editor().contents(capsules_of(ops))
-    return Contents(frozenset(operations), frozenset(attributes), has_branches)
+    operations, attributes, *features = _editor().contents(capsules_of(ops))
+    return Contents(frozenset(operations), frozenset(attributes), *features)
 
 
 def functions(module: Any) -> dict[str, Any]:

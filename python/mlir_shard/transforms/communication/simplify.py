@@ -15,6 +15,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS
 from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes import host_passes
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register, register_pipeline
 from mlir_shard.transforms.communication.collective_forms import (
@@ -257,7 +258,7 @@ class FoldEmptyTensors(ModulePass):
     summary = "Replaces what is computed or moved of tensors without elements"
 
     def run(self, op: Any) -> bool:
-        return empty_tensors.fold(op)
+        return held(op).has_empty_tensors and empty_tensors.fold(op)
 
 
 @register_pipeline("shard-optimize-communication", "Makes what a local program communicates less")
