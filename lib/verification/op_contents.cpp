@@ -28,14 +28,13 @@ OpContents::Inside::Inside(OpContents &contents, MlirOperation op) : contents(co
     sequence.now.clear();
     sequence.next = 0;
     sequence.walk = contents.walk;
-    sequence.inOrder = true;
   }
   contents.current = &sequence;
 }
 
 OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, const Content &content) {
   if (!current)
-    return {false, false, 0};
+    return {false, false, false, 0};
   std::vector<Entry> &before = current->before;
   const std::size_t number = current->now.size();
   current->now.push_back({op.pointer, block.pointer, {}});
@@ -44,14 +43,13 @@ OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, const C
   const auto end = next + static_cast<std::ptrdiff_t>(near);
   const auto found = std::find_if(next, end, [&](const Entry &entry) { return entry.op == op.pointer; });
   if (found == end) // Further on none is looked for: it is taken for one that is new.
-    return {false, false, number};
-  current->inOrder = current->inOrder && found == next && found->block == block.pointer;
+    return {false, false, false, number};
   current->next = static_cast<std::size_t>(found - before.begin()) + 1;
   const bool isKnown = content.own && found->content.own == content.own;
-  return {isKnown, isKnown && found->content.ignored == content.ignored, number};
+  // What uses one that was not found valid may be anywhere.
+  const bool isInPlace = found->content.own && found->block == block.pointer;
+  return {isInPlace, isKnown, isKnown && found->content.ignored == content.ignored, number};
 }
-
-bool OpContents::areInOrder() const { return current && current->inOrder; }
 
 void OpContents::keep(std::size_t number, const Content &content) {
   if (current)

@@ -22,8 +22,8 @@ struct Content {
 // The contents of operations, over several walks.
 //
 // The operations in each isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks
-// nothing up. As long as all operations of the walk before come in their order, each in the same block, what an
-// unchanged one uses is still defined before it.
+// nothing up. Those that were valid and come in the order of the walk before, each in the same block, are in place: of
+// two of them the one that was first is so still, whatever has come or gone between them.
 class OpContents {
   struct Sequence;
 
@@ -47,16 +47,13 @@ public:
   };
 
   struct Entered {
-    bool isKnown, isKnownWithIgnored;
+    bool isInPlace, isKnown, isKnownWithIgnored;
     std::size_t number;
   };
 
-  // Comes to an operation, before those in its regions: whether its content is that of before, and the ignored
-  // attributes too.
+  // Comes to an operation, before those in its regions: whether it is in place, whether its content is that of before,
+  // and the ignored attributes too.
   Entered enter(MlirOperation op, MlirBlock block, const Content &content);
-
-  // Whether the operations so far are those of the walk before in its order, with others among them.
-  bool areInOrder() const;
 
   // Remembers a content that is valid.
   void keep(std::size_t number, const Content &content);
@@ -70,7 +67,6 @@ private:
     std::vector<Entry> before, now;
     std::size_t next = 0; // In `before`.
     std::int32_t walk = 0;
-    bool inOrder = true;
   };
 
   std::unordered_map<const void *, Sequence> sequences;

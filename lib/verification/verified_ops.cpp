@@ -140,6 +140,17 @@ bool VerifiedOps::areVisible(MlirOperation op) {
   return true;
 }
 
+// Whether what uses the results of an operation comes behind it.
+bool VerifiedOps::isBeforeUsers(MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
+    const MlirValue result = capi.mlirOperationGetResult(op, i);
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use))
+      if (!dominates(result, capi.mlirOpOperandGetOwner(use)))
+        return false;
+  }
+  return true;
+}
+
 VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
   return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
 }
@@ -197,14 +208,15 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const auto [content, signature] = contentOf(op, name, around, isLast);
-  const auto [isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  const auto [isInPlace, isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
   // What is in a container comes by itself, unless it is not gone into.
   const std::size_t place = changed.size();
   if (!isKnownWithIgnored)
     changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
-  if (!isKnown || !contents.areInOrder() || accepting) {
-    if (!accepting && !areVisible(op))
+  if (!isKnown || !isInPlace || accepting) {
+    // What others use that are in place may not have been before them.
+    if (!accepting && (!areVisible(op) || (!isInPlace && !isBeforeUsers(op))))
       return Verdict::Unknown;
     if (!isKnown)
       verdict = visitChanged(op, name, around, isLast, place, signature);

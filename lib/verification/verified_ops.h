@@ -28,8 +28,8 @@ namespace mlir_shard {
 // further, at the operation around it, at constant operands, or at symbols. Operations that agree in all of that are
 // valid together. Those with regions are known by what is in these, or, for functions, loops and manual computations,
 // by the arguments and the terminators of their blocks. An operation that has not changed since the last run, nor what
-// its verifier looks at, is passed over; that values are defined before they are used is looked at again from the first
-// one on that has been moved.
+// its verifier looks at, is passed over; that values are defined before they are used is looked at again for what is new
+// or has been moved.
 class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
@@ -116,6 +116,7 @@ private:
   bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
   void readSymbols(MlirOperation module);
   bool areVisible(MlirOperation op);
+  bool isBeforeUsers(MlirOperation op);
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
