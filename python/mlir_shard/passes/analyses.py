@@ -82,5 +82,5 @@ def held(op: Any) -> Contents:
 
 
 def held_operations(op: Any, *names: str) -> Sequence[Any]:
-    """`operations_named` for a pass that has not made any yet: nobody looks for what is known not to be there."""
+    """`operations_named`, without a walk where the program is known to hold none; for passes that have made none yet."""
     return operations_named(op, *names) if held(op).has_any(names) else ()
