@@ -208,7 +208,8 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const auto [content, signature] = contentOf(op, name, around, isLast);
-  const auto [isInPlace, isKnown, isKnownWithIgnored, number] = contents.enter(op, capi.mlirOperationGetBlock(op), content);
+  const auto [isInPlace, isKnown, isKnownWithIgnored, number] =
+      contents.enter(op, capi.mlirOperationGetBlock(op), content);
   // What is in a container comes by itself, unless it is not gone into.
   const std::size_t place = changed.size();
   if (!isKnownWithIgnored)

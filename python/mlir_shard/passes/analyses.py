@@ -82,5 +82,5 @@ def held(op: Any) -> Contents:
 
 
 def held_operations(op: Any, *names: str) -> Sequence[Any]:
-    """`operations_named`, without a walk where the program is known to hold none; for passes that have made none yet."""
+    """`operations_named`, without a walk where it is known that there is none; for passes that have made none yet."""
     return operations_named(op, *names) if held(op).has_any(names) else ()
