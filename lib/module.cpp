@@ -67,7 +67,9 @@ public:
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
     return capsules(firstOperations(capi, operation(op)));
   }
-
+  std::vector<py::capsule> childrenOf(const py::capsule &op, const std::string &name) const {
+    return capsules(childrenNamed(capi, operation(op), name));
+  }
   std::vector<py::capsule> operationsNamedBelow(const py::capsule &op, const std::vector<std::string> &names,
                                                 bool postOrder) const {
     return capsules(operationsNamed(capi, operation(op), names, postOrder));
@@ -357,11 +359,11 @@ PYBIND11_MODULE(_native, module) {
            "names of all operations in it.")
       .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
+      .def("children", &Host::childrenOf, py::arg("op"), py::arg("name"), "The operations of a name right in one.")
       .def("merge_equal", &Host::mergeEqualBelow, py::arg("op"), py::arg("names"), py::arg("merges"),
-           "Merges the operations of a block that have one of the names and agree in all but their location, under all\n"
-           "of an operation. They have one result. `merges(operation)`, asked once for each signature, gives the\n"
-           "operands that have to be results of such operations too, and None for what is never merged. Gives those that\n"
-           "others were merged into.")
+           "Merges the operations of a block that have one of the names, and one result, and agree in all but their\n"
+           "location. `merges(operation)`, asked once for each signature, gives the operands that have to be results of\n"
+           "such operations too, and None for what is never merged. Gives those that others were merged into.")
       .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
       .def("made", [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.made.all()); },

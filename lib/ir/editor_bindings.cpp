@@ -34,16 +34,6 @@ class Editor {
 public:
   Editor(const std::string &library, const std::string &capsulePrefix) : capi(library), host(capsulePrefix) {}
 
-  std::vector<Capsule> children(const Capsule &op, const std::string &name) const {
-    std::vector<Capsule> found;
-    const std::vector<const void *> names = identifiers(capi, host.operation(op), {name});
-    eachChild(capi, host.operation(op), [&](MlirOperation child) {
-      if (contains(names, capi.mlirOperationGetName(child).pointer))
-        found.push_back(host.capsule(child));
-    });
-    return found;
-  }
-
   std::vector<std::vector<Capsule>> namedInEach(const std::vector<Capsule> &ops,
                                                 const std::vector<std::string> &names) const {
     std::vector<std::vector<Capsule>> found;
@@ -167,8 +157,6 @@ void defineEditor(py::module_ &module) {
 
   py::class_<Editor>(module, "Editor", "Reads and changes many operations, each distinct attribute looked at once.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
-      .def("children", &Editor::children, py::arg("op"), py::arg("name"),
-           "The operations of a name right in the regions of one.")
       .def("named_in_each", &Editor::namedInEach, py::arg("ops"), py::arg("names"),
            "For each operation those under it that have one of the names, in pre-order.")
       .def("contents", &Editor::contents, py::arg("ops"),

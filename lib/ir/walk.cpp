@@ -302,6 +302,16 @@ std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root,
   return found;
 }
 
+std::vector<MlirOperation> childrenNamed(const Capi &capi, MlirOperation op, const std::string &name) {
+  const void *wanted = identifiers(capi, op, {name}).front();
+  std::vector<MlirOperation> found;
+  eachChild(capi, op, [&](MlirOperation child) {
+    if (capi.mlirOperationGetName(child).pointer == wanted)
+      found.push_back(child);
+  });
+  return found;
+}
+
 FunctionCalls functionCalls(const Capi &capi, MlirOperation module) {
   const std::vector<const void *> names = identifiers(capi, module, {"func.func", "func.call"});
   FunctionCalls found;

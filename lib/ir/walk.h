@@ -72,6 +72,9 @@ Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots);
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                                            bool postOrder);
 
+// The operations of a name right in the regions of `op`.
+std::vector<MlirOperation> childrenNamed(const Capi &capi, MlirOperation op, const std::string &name);
+
 // The calls in the functions of a module, as the symbol of the function that a `func.call` is in and that of the one it
 // calls, each pair once; and the names of all operations in the module.
 struct FunctionCalls {

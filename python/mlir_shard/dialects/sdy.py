@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import asm
+from mlir_shard.asm.module import native_host
 from mlir_shard.asm.sdy_syntax import sdy_attributes
 from mlir_shard.dialects import _sdy_gen, registration
 from mlir_shard.dialects._sdy_gen import *
 from mlir_shard.dialects.attribute import SdyAttribute, to_attribute, to_value
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import children
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 
 SHARDING = "sdy.sharding"
@@ -48,7 +48,8 @@ def enclosing_module(op: Any) -> Any:
 
 def meshes(op: Any) -> dict[str, Mesh]:
     """The meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
-    definitions = [one.attributes for one in children(enclosing_module(op), "sdy.mesh")]
+    found = native_host().children(enclosing_module(op)._CAPIPtr, "sdy.mesh")
+    definitions = [ir.Operation._CAPICreate(one).attributes for one in found]
     return {one["sym_name"].value: to_value(one["mesh"]) for one in definitions}
 
 

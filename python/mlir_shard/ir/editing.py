@@ -39,7 +39,7 @@ def _type(capsule: Any) -> Any:
 
 def children(op: Any, name: str) -> list[Any]:
     """The operations of a name right in the regions of one."""
-    return [_operation(capsule) for capsule in _editor().children(op.operation._CAPIPtr, name)]
+    return [_operation(capsule) for capsule in native_host().children(op.operation._CAPIPtr, name)]
 
 
 def in_modules(module: Any, name: str) -> list[Any]:
