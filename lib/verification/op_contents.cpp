@@ -46,7 +46,7 @@ OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, const C
     return {false, false, false, number};
   current->next = static_cast<std::size_t>(found - before.begin()) + 1;
   const bool isKnown = content.own && found->content.own == content.own;
-  // What uses one that was not found valid may be anywhere.
+  // The users of an operation that was not found valid have not been checked.
   const bool isInPlace = found->content.own && found->block == block.pointer;
   return {isInPlace, isKnown, isKnown && found->content.ignored == content.ignored, number};
 }

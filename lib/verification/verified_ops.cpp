@@ -140,7 +140,7 @@ bool VerifiedOps::areVisible(MlirOperation op) {
   return true;
 }
 
-// Whether what uses the results of an operation comes behind it.
+// Whether an operation dominates all users of its results.
 bool VerifiedOps::isBeforeUsers(MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
     const MlirValue result = capi.mlirOperationGetResult(op, i);
@@ -216,7 +216,7 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
     changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
   if (!isKnown || !isInPlace || accepting) {
-    // What others use that are in place may not have been before them.
+    // Users that are in place are not visited again.
     if (!accepting && (!areVisible(op) || (!isInPlace && !isBeforeUsers(op))))
       return Verdict::Unknown;
     if (!isKnown)

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Analyses of the program that passes share: each is made once, and kept until a pass changes the program.
+"""Analyses that passes share: each is computed once, and cached until a pass changes the program.
 
-They tell of the program as the pass at work got it, so a pass asks for them before it changes anything. The idea is
-upstream's `AnalysisManager`.
+An analysis describes the program at the start of the current pass, so a pass must request it before its first change.
+Modelled on upstream's `AnalysisManager`.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ class Analyses:
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        # What the root holds at most; None where it may have got more since that was read.
+        # A superset of the contents of the root; None if unknown.
         self._contents: Contents | None = None
-        self._made: dict[tuple[Callable[[Any], Any], Any], Any] = {}
+        self._cached: dict[tuple[Callable[[Any], Any], Any], Any] = {}
 
     def contents(self) -> Contents:
-        """What the root holds, and names of what it held before."""
+        """Returns a superset of the contents of the root: names of erased operations may be left in it."""
         if self._contents is None:
             self._contents = contents(self._root)
         return self._contents
 
     def of(self, analyze: Callable[[Any], T], op: Any) -> T:
-        """What `analyze` gives for `op`, which is in the root."""
+        """Returns `analyze(op)`, computed once until the program changes; `op` must be in the root."""
         key = (analyze, op.operation)
-        if key not in self._made:
-            self._made[key] = analyze(op)
-        found: T = self._made[key]
+        if key not in self._cached:
+            self._cached[key] = analyze(op)
+        found: T = self._cached[key]
         return found
 
     def update(self, changed: bool | Changes | None) -> None:
-        """Drops what does not hold after a pass that has changed so much."""
+        """Invalidates analyses after a pass; `changed` is what its `run` returned."""
         if changed is False:
             return
-        self._made.clear()
+        self._cached.clear()
         if not isinstance(changed, Changes):
             self._contents = None
         elif self._contents is not None:
-            # What is in changed operations is in the root too; that others are gone from it is not known.
+            # Changed operations are in the root too. Erased ones are unknown, so nothing is removed.
             new = contents_of_all(changed.ops) | contents_of_all(changed.attributed)
             self._contents |= new | Contents(attributes=frozenset(changed.everywhere))
 
 
-# Of the runs under way, the innermost last.
+# The active runs, the innermost last.
 _runs: list[Analyses] = []
 
 
 @contextlib.contextmanager
 def sharing_analyses(analyses: Analyses) -> Iterator[None]:
-    """Has the passes that run meanwhile share the analyses."""
+    """Makes `analyses` those of the passes that run in the context."""
     _runs.append(analyses)
     try:
         yield
@@ -69,18 +69,21 @@ def sharing_analyses(analyses: Analyses) -> Iterator[None]:
 
 
 def analysis(analyze: Callable[[Any], T], op: Any) -> T:
-    """What `analyze` gives for `op`, an operation of the run, as the pass at work got it; anew where no passes run."""
+    """Returns `analyze(op)` for the program at the start of the current pass; computes it anew outside of a run."""
     return _runs[-1].of(analyze, op) if _runs else analyze(op)
 
 
 def held(op: Any) -> Contents:
-    """What an operation of the run held at most when the pass at work got it; what it holds where no passes run.
+    """Returns a superset of the contents of `op` at the start of the current pass, and the contents outside of a run.
 
-    There may be names of what earlier passes have erased, or of what is beside `op`.
+    The superset may have names of operations that earlier passes erased, and of operations outside of `op`.
     """
     return _runs[-1].contents() if _runs else contents(op)
 
 
 def held_operations(op: Any, *names: str) -> Sequence[Any]:
-    """`operations_named`, without a walk where it is known that there is none; for passes that have made none yet."""
+    """Returns `operations_named(op, *names)`, without a walk if `held` has none of the names.
+
+    A pass must call it before it creates such operations.
+    """
     return operations_named(op, *names) if held(op).has_any(names) else ()

@@ -192,7 +192,7 @@ def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | 
 
 
 class _ReadOptions:
-    """Options that note whether they are read."""
+    """Options that record whether a rule reads them."""
 
     def __init__(self, options: RuleOptions) -> None:
         self._options = options
@@ -206,8 +206,8 @@ class _ReadOptions:
 class RuleCache:
     """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run.
 
-    That the rules of this package fit their ops is for its tests to check, and not done again here. Those that do not
-    go by the options are in `common`, which caches with other options may share.
+    That the rules of this package fit their ops is for its tests to check, and not done again here. Rules that
+    do not read the options are in `common`, which caches with other options may share.
     """
 
     def __init__(

@@ -224,7 +224,7 @@ class TensorSharding(_HashedOnce):
 
 
 def _placed(sharding: TensorSharding, ignore_unreduced_axes: bool) -> tuple[object, ...]:
-    """What decides where the data of a tensor lies; empty where each device has all."""
+    """Returns all that decides which data each device has; empty for a replicated tensor."""
     unreduced = () if ignore_unreduced_axes else sharding.unreduced_axes
     axes = tuple([dim.axes for dim in sharding.dim_shardings])
     if not unreduced and not any(axes):

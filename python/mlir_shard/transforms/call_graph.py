@@ -74,7 +74,7 @@ class CallGraph:
 
     @staticmethod
     def of(module: Any, *, has_calls: bool = True) -> CallGraph:
-        """The call graph of a module, without a walk where it is known to have no calls."""
+        """Returns the call graph of a module; without a walk if `has_calls` is False."""
         found = functions(module)
         if not has_calls:
             return CallGraph(found, {name: [] for name in found}, {name: [] for name in found})

@@ -37,13 +37,13 @@ def erase_dead_code(root: Any, contents: Contents | None = None) -> bool:
     most, where that is known. Returns whether there may have been one.
     """
     is_changed = _erase_unused_of_host(root)
-    while (contents is None or contents.has_any(_KNOWN_HERE)) and erase_unused_of_sdy(root):
+    while (contents is None or contents.has_any(_ERASABLE)) and erase_unused_of_sdy(root):
         is_changed = True
         _erase_unused_of_host(root)
     return is_changed
 
 
-_KNOWN_HERE = (*_PURE, *_COMPUTATIONS, *_LOOPS_AND_BRANCHES)
+_ERASABLE = (*_PURE, *_COMPUTATIONS, *_LOOPS_AND_BRANCHES)
 
 
 def erase_unused_of_sdy(root: Any) -> bool:

@@ -21,7 +21,7 @@ from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.transforms.device_strides import cuts_by
-from mlir_shard.transforms.shardings import Side, list_shardings, listed_meshes, shardings_of
+from mlir_shard.transforms.shardings import Side, listed_meshes, shardings_in, shardings_of
 
 SOURCE = "mlir_shard.source"
 """The sharding of the operand of an `sdy.reshard` between meshes of different devices, which is a direct exchange."""
@@ -90,7 +90,7 @@ class DeviceSets:
         known = [(name, mesh) for name, mesh in self._meshes.items() if mesh.axes]
         inlined = [
             one.mesh_or_ref
-            for one in dict.fromkeys(analysis(list_shardings, module))
+            for one in dict.fromkeys(analysis(shardings_in, module))
             if isinstance(one.mesh_or_ref, Mesh)
         ]
         self.refs: list[tuple[str | Mesh, Mesh]] = [*known, *((mesh, mesh) for mesh in inlined if mesh.axes)]

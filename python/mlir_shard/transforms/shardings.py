@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -50,7 +50,7 @@ def listed_meshes(op: Any) -> dict[str, Mesh]:
     """
     meshes = sdy.meshes(op)
     check_devices(sdy.enclosing_module(op), meshes)
-    for mesh in {sharding.mesh_or_ref for sharding in analysis(list_shardings, op)}:
+    for mesh in {sharding.mesh_or_ref for sharding in analysis(shardings_in, op)}:
         if isinstance(mesh, Mesh) and mesh.total_size > MOST_DEVICES:
             raise PassFailure(str(TooManyDevicesError(mesh)), _first_on(mesh, op))
     return meshes
@@ -193,20 +193,19 @@ SHARDING_HOLDERS = tuple(
 )
 
 
-def shardings_in(root: Any) -> Iterator[TensorSharding]:
-    """The shardings of `root` and below it that `transform_shardings` would change, in no particular order; those of
-    equal attributes once."""
+def shardings_in(root: Any) -> tuple[TensorSharding, ...]:
+    """Returns the shardings of `root` and below it that `transform_shardings` would change, in no particular order.
+
+    Those of equal attributes are returned once. An analysis: see `passes/analyses.py`.
+    """
+    found: list[TensorSharding] = []
     for attribute in distinct_attributes(root, sdy.SHARDING, SHARDING_HOLDERS):
         value = attribute.value if isinstance(attribute, SdyAttribute) else None
         if isinstance(value, TensorSharding):
-            yield value
+            found.append(value)
         elif isinstance(value, TensorShardingPerValue):
-            yield from value.shardings
-
-
-def list_shardings(root: Any) -> tuple[TensorSharding, ...]:
-    """`shardings_in` as an analysis."""
-    return tuple(shardings_in(root))
+            found += value.shardings
+    return tuple(found)
 
 
 def used_axes(
@@ -219,7 +218,7 @@ def used_axes(
     """
     refs: dict[str | Mesh, Mesh] = dict(listed_meshes(module).items())
     used = []
-    for sharding in analysis(list_shardings, module):
+    for sharding in analysis(shardings_in, module):
         ref = sharding.mesh_or_ref
         if isinstance(ref, Mesh):
             refs[ref] = ref

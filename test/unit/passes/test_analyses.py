@@ -17,7 +17,7 @@ from mlir_shard.ir.editing import contents, operations_named
 from mlir_shard.passes.analyses import analysis, held, held_operations
 from mlir_shard.passes.registry import Changes
 from mlir_shard.sharding import TensorSharding
-from mlir_shard.transforms.shardings import list_shardings
+from mlir_shard.transforms.shardings import shardings_in
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2]>
@@ -87,7 +87,7 @@ def test_shardings_are_those_after_the_pass_before() -> None:
     found: list[int] = []
 
     def count(op: Any) -> bool:
-        found.append(len(analysis(list_shardings, op)))
+        found.append(len(analysis(shardings_in, op)))
         return False
 
     def shard(op: Any) -> Changes:
@@ -170,9 +170,9 @@ def test_a_run_in_a_pass_has_analyses_of_its_own() -> None:
 
 def test_without_a_run_everything_is_read_anew() -> None:
     module = _parsed().operation
-    assert len(analysis(list_shardings, module)) == 1
+    assert len(analysis(shardings_in, module)) == 1
     _shard_tanh(module)
-    assert len(analysis(list_shardings, module)) == 2
+    assert len(analysis(shardings_in, module)) == 2
     assert "stablehlo.sine" in held(module).operations
     _drop_sine(module)
     assert "stablehlo.sine" not in held(module).operations

@@ -144,7 +144,7 @@ class Canonicalize(Pass):
         return self._rewrite(op, held) or Changes()
 
     def _simplifies_reshards_alone(self, held: Contents) -> bool:
-        """Whether there is nothing to apply but what `reshard.simplify_directly` does."""
+        """Whether `reshard.simplify_directly` applies every enabled pattern."""
         has_defaults = self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
         if not (has_defaults and self._is_ours_alone()) or held.has_branches:
             return False
@@ -161,7 +161,7 @@ class Canonicalize(Pass):
         )
 
     def _rewrite(self, op: Any, held: Contents) -> bool:
-        """Runs the drivers; False where nothing has changed but that dead operations are gone."""
+        """Runs the greedy drivers. Returns False if they changed nothing but erased dead operations."""
         config = self._config(held)
         if self._is_ours_alone():
             config.enable_constant_cse = False
@@ -169,7 +169,7 @@ class Canonicalize(Pass):
             is_changed = apply_greedily(op, self._patterns_for(held), config)
             while erase_unused_of_sdy(op):
                 is_changed |= apply_greedily(op, self._patterns_for(contents(op)), config)
-            # Regions are simplified where control branches.
+            # The driver simplifies regions of several blocks without a pattern.
             return is_changed or held.has_branches
         self._run_host(op, held)
         while (patterns := self._patterns_for(held := contents(op))) and apply_greedily(op, patterns, config):

@@ -16,7 +16,7 @@ from mlir_shard.passes.analyses import analysis, held
 from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
-from mlir_shard.transforms.shardings import list_shardings, transform_shardings
+from mlir_shard.transforms.shardings import shardings_in, transform_shardings
 
 
 @register
@@ -66,7 +66,7 @@ class LiftInlinedMeshes(ModulePass):
             name = symbols.name_for(sharding.mesh_or_ref)
             return sharding if name == sharding.mesh_or_ref else replace(sharding, mesh_or_ref=name)
 
-        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in analysis(list_shardings, op)):
+        if any(symbols.is_replaced(sharding.mesh_or_ref) for sharding in analysis(shardings_in, op)):
             transform_shardings(op, lifted)
             symbols.is_changed = True
         for collective in grouped:
@@ -124,7 +124,7 @@ class _MeshSymbols:
         return name
 
     def say_in_stablehlo(self) -> list[Any]:
-        """Gives each definition that has none the mesh in StableHLO's form; returns those."""
+        """Attaches the mesh in StableHLO's form to each definition without it; returns the changed definitions."""
         found = [(mesh, op) for mesh, op in self._definitions.items() if STABLEHLO_MESH not in op.attributes]
         for mesh, op in found:
             op.attributes[STABLEHLO_MESH] = _stablehlo_mesh(mesh, op.context)

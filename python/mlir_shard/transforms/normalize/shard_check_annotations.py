@@ -14,7 +14,7 @@ from mlir_shard.passes import analyses
 from mlir_shard.passes.diagnostic import warn
 from mlir_shard.passes.options import near
 from mlir_shard.passes.registry import ModulePass, register, shared
-from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, list_shardings
+from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, shardings_in
 
 _OF_GSPMD = "mhlo.sharding"
 _EXAMPLE = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
@@ -62,7 +62,7 @@ def _has_shardings(module: Any, held: Contents) -> bool:
     """Whether anything in a module is sharded along an axis of a mesh, or is on one device."""
     if any(name.startswith("shard.") for name in held.operations):
         return True
-    shardings = any(one.used_axes or one.unreduced_axes for one in analyses.analysis(list_shardings, module))
+    shardings = any(one.used_axes or one.unreduced_axes for one in analyses.analysis(shardings_in, module))
     return shardings or any(one.attributes["mesh"].value.is_maximal for one in in_modules(module, "sdy.mesh"))
 
 

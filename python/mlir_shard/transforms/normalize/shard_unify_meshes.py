@@ -13,6 +13,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import children, in_modules, operations_named
 from mlir_shard.ir.replica_groups import collectives, mesh_or_ref_of
+from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
@@ -171,9 +172,9 @@ class UnifyMeshes(ModulePass):
     def run(self, op: Any) -> bool:
         functions = in_modules(op, _FUNCTION)
         is_changed = any([*map(_spread_single_devices, functions)])
-        shardings = list(shardings_in(op))
+        shardings = shardings_in(op) if is_changed else analysis(shardings_in, op)
         if separate_sub_axes(op, shardings):
-            is_changed, shardings = True, list(shardings_in(op))
+            is_changed, shardings = True, shardings_in(op)
         public = [(one, side, shardings_of(one, side)) for one in functions if _is_public(one) for side in Side]
         meshes = UnitedMeshes(op, shardings, [sharding for _, _, shardings in public for sharding in shardings])
         if not meshes.are_several:

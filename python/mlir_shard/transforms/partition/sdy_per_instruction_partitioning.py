@@ -149,7 +149,8 @@ def _local_module(
     CompatibleOps(function, sdy.meshes(module.operation), is_full=True, gathers=gathers).make()
     resolve_permutation_factors(module.operation, around, by_exchange=by_exchange)
     meshes = sdy.meshes(module.operation)
-    reshards_to_collectives(function, CollectivePlans(meshes, module.context, keeps_redundant=False), gathers)
+    plans = CollectivePlans(meshes, module.context, keeps_redundant=False)
+    reshards_to_collectives(operations_named(function, "sdy.reshard"), plans, gathers)
     pad_function(function, meshes, pads_signature=True)
     convert_global_to_local(module.operation, around.program, gathers)
     return module

@@ -53,11 +53,11 @@ from mlir_shard.transforms.shardings import (
     SHARDING_HOLDERS,
     Side,
     attributes_of,
-    list_shardings,
     rank_of,
     replace_shardings,
     set_attributes,
     set_shardings,
+    shardings_in,
     transform_shardings,
 )
 
@@ -70,7 +70,7 @@ class CloseShardings(ModulePass):
     summary = "Closes tensor shardings and drops replicated axes"
 
     def run(self, op: Any) -> bool | Changes:
-        if all(_closed(sharding) == sharding for sharding in analysis(list_shardings, op)):
+        if all(_closed(sharding) == sharding for sharding in analysis(shardings_in, op)):
             return False
         transform_shardings(op, _closed)
         return Changes(attributed=held_operations(op, *SHARDING_HOLDERS), everywhere=(sdy.SHARDING,))

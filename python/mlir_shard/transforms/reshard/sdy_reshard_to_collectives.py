@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -59,13 +60,14 @@ class ReshardToCollectives(Pass):
     remarks_above: int | None = remarks_above()
 
     def run(self, op: Any) -> bool | Changes:
-        if not operations_named(op, "sdy.reshard"):
+        reshards = operations_named(op, "sdy.reshard")
+        if not reshards:
             return False
         optimal = self._optimal(op) if self.planner == "optimal" else None
         keeps = self.keep_redundant_reshards
         plans = CollectivePlans(listed_meshes(op), op.context, keeps_redundant=keeps, optimal=optimal)
         gathers = Gathers(self.remarks_above)
-        changes = reshards_to_collectives(op, plans, gathers)
+        changes = reshards_to_collectives(reshards, plans, gathers)
         gathers.remark()
         return changes or False
 
@@ -82,17 +84,19 @@ class ReshardToCollectives(Pass):
         return OptimalPlans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 
-# The operations that are new or have new operands, by their result: the hash of an operation is another one with other
-# operands. What is erased later is not to be among them.
+# New operations and those with new operands, by their result: the hash of an `ir.Operation` changes with its operands.
+# Operations that are erased later must be removed.
 _Changed = dict[Any, Any]
 
 
-def reshards_to_collectives(function: Any, plans: CollectivePlans, gathers: Gathers) -> Changes | None:
-    """Replaces each reshard in a function by its plan; returns what has changed, None for nothing. Raises PassFailure
-    if there is no plan."""
+def reshards_to_collectives(reshards: Iterable[Any], plans: CollectivePlans, gathers: Gathers) -> Changes | None:
+    """Replaces each `sdy.reshard` by the collectives of its plan.
+
+    Returns the changed operations, or None if nothing has changed. Raises PassFailure where planning a reshard fails.
+    """
     is_changed = False
     changed: _Changed = {}
-    for reshard in operations_named(function, "sdy.reshard"):
+    for reshard in reshards:
         is_changed |= _replace(reshard, plans, gathers, changed)
     return Changes(list(changed.values())) if is_changed else None
 
@@ -142,7 +146,7 @@ def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers, changed: _C
 
 
 def _put(reshard: Any, value: Any, result: Any, changed: _Changed) -> None:
-    """Puts what collectives have made of a value in the place of a reshard, and notes which operations that changes."""
+    """Replaces a reshard by `result`, which collectives compute from `value`, and adds the changed operations."""
     if result == value:
         for user in users(reshard.results[0]):
             changed[user.results[0] if len(user.results) else object()] = user

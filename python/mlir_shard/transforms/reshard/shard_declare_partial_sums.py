@@ -22,7 +22,7 @@ from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
-from mlir_shard.transforms.shardings import list_shardings, listed_meshes, rule_cache
+from mlir_shard.transforms.shardings import listed_meshes, rule_cache, shardings_in
 
 # A collective of StableHLO in a manual computation, and a call, whose function declares its results.
 _PASSING_ON = frozenset(("func.call", "stablehlo.all_reduce", "stablehlo.reduce_scatter"))
@@ -88,7 +88,7 @@ def _check(collective: Any, missing: Axes, mesh: Mesh, meshes: Mapping[str, Mesh
 
 def _declared_unreduced(function: Any) -> list[Any]:
     """The ops, but for those of sdy and those that pass values through regions, with an unreduced result."""
-    if not any(one.unreduced_axes for one in analysis(list_shardings, function)):
+    if not any(one.unreduced_axes for one in analysis(shardings_in, function)):
         return []
     arrays = ModuleArrays(function)
     unreduced = [

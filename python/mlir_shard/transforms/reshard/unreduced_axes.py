@@ -20,7 +20,7 @@ from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
 from mlir_shard.transforms.call_graph import callee
 from mlir_shard.transforms.data_flow_edges import MANUAL
-from mlir_shard.transforms.shardings import Side, list_shardings, shardings_of
+from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
 
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")
@@ -169,7 +169,7 @@ class VerifyUnreducedAxes(Pass):
     summary = "Verifies that unreduced axes are reduced, or passed on"
 
     def run(self, op: Any) -> bool:
-        is_unreduced = any(sharding.unreduced_axes for sharding in analysis(list_shardings, op))
+        is_unreduced = any(sharding.unreduced_axes for sharding in analysis(shardings_in, op))
         concerned = _concerned(op) if is_unreduced else held_operations(op, CALL, *REDUCING_COLLECTIVES)
         if not concerned:
             return False

@@ -299,7 +299,7 @@ class _Analysis:
 class _Chosen:
     """The values that are expanded, and the ops that use or make them and can be computed so, with how they are.
 
-    Ops are there by their first result: their hash is another one when they have got other operands.
+    Ops are keyed by their first result: an `ir.Operation` hashes its operands, which change.
     """
 
     expansions: Mapping[Any, Expansion]
