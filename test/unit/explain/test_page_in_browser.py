@@ -190,7 +190,10 @@ def test_tried_annotations_are_shown_where_nothing_is_selected(opened: Open) -> 
     assert items.count() == len(suggested) > 0
     assert suggested[0].change.sharding in items.first.inner_text()
     items.first.locator("a").click()
-    assert page.locator("#details h2").inner_text().startswith(suggested[0].tensor.name.rpartition("/")[2])
+    name = suggested[0].tensor.name.rpartition("/")[2]
+    # The page changes in an event that comes after the click.
+    page.locator("#details h2", has_text=name).wait_for()
+    assert page.locator("#details h2").inner_text().startswith(name)
 
 
 @pytest.mark.parametrize("width", [1280, 400])
