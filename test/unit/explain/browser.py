@@ -35,6 +35,14 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+def expect(locator: Any) -> Any:
+    """Playwright's assertions on a locator, which wait for the page to follow an event."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=60_000)
+    return expect(locator)
+
+
 def _absent(what: str) -> NoReturn:
     if "chromium" in os.environ.get(REQUIRED, "").split(","):
         pytest.fail(f"{REQUIRED} lists chromium, and there is no {what}", pytrace=False)

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from explain.browser import chromium
+from explain.browser import chromium, expect
 from explain.pages import EVIL, LAYER, evil_page, explained, sums
 
 import mlir_shard
@@ -90,7 +91,7 @@ def views(page: Any) -> Iterator[str]:
     """Shows one view of a page after the other, and then the details of a value."""
     for number, tab in enumerate(page.get_by_role("tab").all(), 1):
         page.keyboard.press(str(number))
-        assert tab.get_attribute("aria-selected") == "true"
+        expect(tab).to_have_attribute("aria-selected", "true")
         yield tab.inner_text()
     page.keyboard.press("1")
     page.keyboard.press("/")
@@ -100,22 +101,33 @@ def views(page: Any) -> Iterator[str]:
     yield "details"
 
 
-def focused(page: Any) -> str:
-    return str(page.evaluate("document.activeElement.id || document.activeElement.className"))
+def shows(page: Any, name: str) -> None:
+    """Waits for the details of the value of this name."""
+    expect(page.locator("#details h2")).to_have_text(re.compile(rf"^\s*{re.escape(name)}"), use_inner_text=True)
+
+
+def shows_other(page: Any, name: str) -> None:
+    """Waits for the details of a value of another name."""
+    expect(page.locator("#details h2")).not_to_have_text(re.compile(rf"^\s*{re.escape(name)}"), use_inner_text=True)
+
+
+def focuses(page: Any, part: str) -> None:
+    """Waits for this part of the page to have the focus."""
+    expect(page.locator(f"{part}:focus")).to_have_count(1)
 
 
 def test_a_value_shows_its_shards_its_chain_and_what_moves_it(opened: Open) -> None:
     page = opened(layer_page())
     page.locator(".rows .row", has_text="dot_general").first.click()
     details = page.locator("#details")
-    assert details.locator("h2").inner_text().startswith("dot_general")
-    assert details.locator(".shard").count() == 4
-    assert "constraint" in details.locator(".chain .origin").inner_text()
-    assert "partial sum" in details.inner_text()
+    shows(page, "dot_general")
+    expect(details.locator(".shard")).to_have_count(4)
+    expect(details.locator(".chain .origin")).to_contain_text("constraint")
+    expect(details).to_contain_text("partial sum")
     # A link in it goes to another value.
     page.locator(".rows .row", has_text="tanh").first.click()
     details.locator(".chain a").first.click()
-    assert not details.locator("h2").inner_text().startswith("tanh")
+    shows_other(page, "tanh")
 
 
 def test_a_lost_axis_is_named_with_its_remedy(opened: Open) -> None:
@@ -123,8 +135,8 @@ def test_a_lost_axis_is_named_with_its_remedy(opened: Open) -> None:
     page.keyboard.press("/")
     page.keyboard.type("%closed")
     page.keyboard.press("Enter")
-    text = page.locator("#details").inner_text()
-    assert "closed dimension" in text and "To change it" in text
+    expect(page.locator("#details")).to_contain_text("closed dimension")
+    expect(page.locator("#details")).to_contain_text("To change it")
 
 
 def test_the_keyboard_reaches_everything(opened: Open) -> None:
@@ -132,32 +144,34 @@ def test_the_keyboard_reaches_everything(opened: Open) -> None:
     page.keyboard.press("/")
     page.keyboard.type("tanh")
     page.keyboard.press("Enter")
-    assert "rows" in focused(page)
-    assert page.locator("#details h2").inner_text().startswith("tanh")
+    focuses(page, ".rows")
+    shows(page, "tanh")
     page.keyboard.press("Enter")
-    assert focused(page) == "details"
+    focuses(page, "#details")
     page.keyboard.press("Escape")
-    assert "rows" in focused(page)
+    focuses(page, ".rows")
     # What is selected stays so when a search ends.
     page.keyboard.press("/")
     page.keyboard.press("Escape")
-    assert "tanh" in page.locator(".rows:visible .row.active").inner_text()
+    rows = page.locator(".rows:visible .row")
+    expect(page.locator(".rows:visible .row.active")).to_contain_text("tanh")
     # Groups close and open.
-    count = page.locator(".rows:visible .row").count()
+    count = rows.count()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowLeft")
-    assert page.locator(".rows:visible .row").count() < count
+    expect(rows).not_to_have_count(count)
+    assert rows.count() < count
     page.keyboard.press("ArrowRight")
-    assert page.locator(".rows:visible .row").count() == count
+    expect(rows).to_have_count(count)
     # The collectives, from the tabs.
     page.get_by_role("tab").first.focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Communication"
+    expect(page.locator("[role=tab][aria-selected=true]")).to_have_text("Communication")
     page.keyboard.press("2")
     page.keyboard.press("Home")
-    assert page.locator(".rows:visible .row.active").count() == 1
+    expect(page.locator(".rows:visible .row.active")).to_have_count(1)
     page.keyboard.press("Enter")
-    assert focused(page) == "details"
+    focuses(page, "#details")
 
 
 def test_the_curve_of_memory_begins_at_the_peak(opened: Open) -> None:
@@ -166,19 +180,19 @@ def test_the_curve_of_memory_begins_at_the_peak(opened: Open) -> None:
     slider = page.locator(".memory input")
     points = page.evaluate("JSON.parse(document.getElementById('data').textContent).memory.points")
     totals = [sum(both) for both in zip(points["values"], points["collectives"], strict=True)]
-    assert int(slider.input_value()) == totals.index(max(totals))
-    assert page.locator(".memory polygon").count() == 3
+    expect(slider).to_have_value(str(totals.index(max(totals))))
+    expect(page.locator(".memory polygon")).to_have_count(3)
     slider.focus()
     page.keyboard.press("End")
-    assert f"operation {len(totals)} of {len(totals)}" in slider.get_attribute("aria-valuetext")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(f"operation {len(totals)} of {len(totals)}"))
 
 
 def test_a_page_begins_with_the_value_that_was_asked_for(opened: Open) -> None:
     explanation = explained(LAYER)
     (asked,) = explanation.select("stablehlo.tanh")
     page = opened(page_html(explanation, "layer", selected=asked), 400)
-    assert page.locator("#details").is_visible()
-    assert page.locator("#details h2").inner_text().startswith("tanh")
+    expect(page.locator("#details")).to_be_visible()
+    shows(page, "tanh")
 
 
 def test_tried_annotations_are_shown_where_nothing_is_selected(opened: Open) -> None:
@@ -187,13 +201,11 @@ def test_tried_annotations_are_shown_where_nothing_is_selected(opened: Open) -> 
     suggested = suggest(module, explanation, sources={"a.mlir": LAYER})
     page = opened(explanation.html("layer", suggested))
     items = page.locator("#details .suggestions li")
-    assert items.count() == len(suggested) > 0
-    assert suggested[0].change.sharding in items.first.inner_text()
+    assert suggested
+    expect(items).to_have_count(len(suggested))
+    expect(items.first).to_contain_text(suggested[0].change.sharding)
     items.first.locator("a").click()
-    name = suggested[0].tensor.name.rpartition("/")[2]
-    # The page changes in an event that comes after the click.
-    page.locator("#details h2", has_text=name).wait_for()
-    assert page.locator("#details h2").inner_text().startswith(name)
+    shows(page, suggested[0].tensor.name.rpartition("/")[2])
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -218,7 +230,7 @@ def test_nothing_is_wider_than_the_page(opened: Open, make: Callable[[], str], w
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_heads_of_columns_are_above_them(opened: Open, width: int) -> None:
     page = opened(layer_page(), width)
-    page.wait_for_function("document.querySelector('.head').style.borderInlineEndWidth")
+    expect(page.locator(".head:visible")).to_have_attribute("style", re.compile("border-inline-end-width"))
     for number in "123":
         page.keyboard.press(number)
         page.locator(".panel:visible .rows .row:first-child .cell").first.wait_for()
@@ -229,16 +241,17 @@ def test_the_heads_of_columns_are_above_them(opened: Open, width: int) -> None:
 def test_arguments_are_called_by_the_part_of_their_name_that_is_no_group(opened: Open) -> None:
     named = LAYER.replace("%w: tensor<64x32xf32>", "%w: tensor<64x32xf32> loc(\"params.layers[0]['w']\")")
     page = opened(explained(named).html("layer"))
-    assert "['w']" in page.locator(".rows .name").all_inner_texts()
+    expect(page.locator(".rows .name", has_text=re.compile(r"^\['w'\]$"))).to_have_count(1)
     page.get_by_text("['w']", exact=True).click()
-    assert page.locator("#details h2").inner_text().startswith("params.layers[0]['w']")
+    shows(page, "params.layers[0]['w']")
 
 
 def test_causes_are_read_in_full_beside_ops_and_places_that_are_cut(opened: Open) -> None:
     page = opened(explained(LAYER.replace("step/layer_0/dot_general", "step/" + "long_" * 30)).html("layer"))
     page.keyboard.press("2")
     why = page.locator(".panel:visible .why-kind")
-    assert why.count() and not why.evaluate_all("(all) => all.some((one) => one.scrollWidth > one.clientWidth)")
+    why.first.wait_for()
+    assert not why.evaluate_all("(all) => all.some((one) => one.scrollWidth > one.clientWidth)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -254,9 +267,9 @@ def test_texts_are_read_in_both_schemes(opened: Open, scheme: str) -> None:
 def test_a_page_is_used_in_the_frame_of_a_notebook(opened: Open) -> None:
     page = opened(f"<!doctype html>{explained(LAYER)._repr_html_()}").frames[1]
     page.locator(".rows .row", has_text="tanh").first.click()
-    assert page.locator("#details h2").inner_text().startswith("tanh")
+    shows(page, "tanh")
     page.locator("#details .chain a").first.click()
-    assert not page.locator("#details h2").inner_text().startswith("tanh")
+    shows_other(page, "tanh")
 
 
 def test_a_program_without_shardings_has_its_views(opened: Open) -> None:
@@ -270,16 +283,17 @@ def test_a_program_without_shardings_has_its_views(opened: Open) -> None:
     page.keyboard.press("/")
     page.keyboard.type("%b")
     page.keyboard.press("Enter")
-    assert page.locator("#details h2").inner_text().startswith("%b")
+    shows(page, "%b")
 
 
 def test_details_take_the_place_of_the_list_where_the_page_is_narrow(opened: Open) -> None:
     page = opened(layer_page(), 400)
-    assert not page.locator("#details").is_visible()
+    expect(page.locator("#details")).not_to_be_visible()
     *_, last = views(page)
-    assert last == "details" and page.locator("#details").is_visible()
+    assert last == "details"
+    expect(page.locator("#details")).to_be_visible()
     page.locator(".back").click()
-    assert not page.locator("#details").is_visible()
+    expect(page.locator("#details")).not_to_be_visible()
 
 
 def test_scrolling_draws_the_rows_in_sight_alone(opened: Open) -> None:
@@ -287,18 +301,21 @@ def test_scrolling_draws_the_rows_in_sight_alone(opened: Open) -> None:
     page = opened(explained(sums(count)).html("sums"))
     rows = page.locator(".rows:visible .row")
     assert rows.count() < 100
+    first = rows.first.inner_text()
     page.evaluate("document.querySelector('.rows').scrollTop = 20000")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.rows .row')].some((row) => row.getBoundingClientRect().top > 600)"
-    )
+    expect(rows.first).not_to_have_text(first)
+    # They fill the window.
+    assert max(rows.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().top)")) > 600
     assert rows.count() < 100
     page.keyboard.press("/")
     page.keyboard.type(f"%{count}")
     page.keyboard.press("Enter")
-    assert page.locator("#details h2").inner_text().startswith(f"%{count}")
+    shows(page, f"%{count}")
     assert rows.count() < 100
     # A chain through all operations shows its ends, and the rest when it is asked for.
     steps = page.locator("#details .chain li")
-    assert steps.count() < 20
+    shown = steps.count()
+    assert shown < 20
     page.get_by_role("button", name="more").click()
+    expect(steps).not_to_have_count(shown)
     assert steps.count() > count
