@@ -13,6 +13,7 @@ void defineEditor(pybind11::module_ &module);
 void defineExpressions(pybind11::module_ &module);
 void defineNarrowGemm(pybind11::module_ &module);
 void defineOpKinds(pybind11::module_ &module);
+void definePropagation(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
 void defineResharding(pybind11::module_ &module);
 void defineText(pybind11::module_ &module);

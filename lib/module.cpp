@@ -3,13 +3,12 @@
 
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
+#include "array_bindings.h"
 #include "bindings.h"
 #include "ir/capi.h"
 #include "ir/inherent_names.h"
 #include "ir/module_arrays.h"
 #include "ir/walk.h"
-#include "propagation/fixpoint.h"
-#include "propagation/nodes.h"
 #include "rewriting/merge.h"
 
 #include <pybind11/functional.h>
@@ -28,14 +27,6 @@ namespace py = pybind11;
 using namespace mlir_shard;
 
 namespace {
-
-// The integers of 32 bits in a buffer, and how many there are.
-std::pair<std::int32_t *, std::size_t> integers(const py::buffer &buffer, bool writable) {
-  const py::buffer_info info = buffer.request(writable);
-  if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 || info.strides[0] != info.itemsize)
-    throw std::invalid_argument("states are a buffer of integers of 32 bits");
-  return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
-}
 
 // MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
 class Host {
@@ -114,8 +105,8 @@ public:
   }
 
   py::tuple writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
-                                        const std::vector<bool> &writable, const std::string &name,
-                                        const std::function<py::capsule(std::int32_t)> &attributeOf) const {
+                        const std::vector<bool> &writable, const std::string &name,
+                        const std::function<py::capsule(std::int32_t)> &attributeOf) const {
     const auto [states, count] = integers(now, false);
     const auto [old, oldCount] = integers(before, false);
     if (count != oldCount)
@@ -136,7 +127,7 @@ public:
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops[definer], toStringRef(name), attribute);
       written.push_back(definer);
     }
-    return py::make_tuple(std::move(others), std::move(written));
+    return py::make_tuple(asMemory(others), asMemory(written));
   }
 
   MlirOperation operation(const py::capsule &capsule) const { return {pointer(capsule, operationCapsule)}; }
@@ -169,40 +160,12 @@ private:
   std::string operationCapsule, attributeCapsule, valueCapsule;
 };
 
-// Some of the operations of a module, by number, left native until Python wants to see them.
-struct Operations {
-  std::shared_ptr<const ModuleArrays> arrays;
-  std::vector<std::int32_t> numbers;
-
-  // Those of which `wanted` says that their signature is.
-  Operations where(const std::vector<bool> &wanted) const {
-    Operations found{arrays, {}};
-    for (std::int32_t op : numbers)
-      if (wanted.at(arrays->signatures[op]))
-        found.numbers.push_back(op);
-    return found;
-  }
-};
-
-// Numbers as their memory: a list of Python's would have an object for each.
-py::bytes asMemory(const std::vector<std::int32_t> &numbers) {
-  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(std::int32_t)};
-}
-
 std::vector<std::int32_t> withSignatures(const ModuleArrays &arrays, const std::vector<bool> &wanted) {
   std::vector<std::int32_t> found;
   for (std::size_t op = 0; op < arrays.signatures.size(); ++op)
     if (wanted.at(arrays.signatures[op]))
       found.push_back(static_cast<std::int32_t>(op));
   return found;
-}
-
-void addOperations(Nodes &nodes, const Operations &ops,
-                   const std::unordered_map<std::int32_t, std::int32_t> &moved,
-                   const std::vector<std::optional<Nodes::Numbers>> &watched,
-                   const std::function<std::int32_t(std::int32_t, bool)> &kindOf,
-                   const std::function<std::vector<Nodes::Node>(std::int32_t)> &nodesOf) {
-  nodes.addOperations(*ops.arrays, ops.numbers, moved, {watched, kindOf, nodesOf});
 }
 
 Operations outermost(const std::shared_ptr<ModuleArrays> &arrays,
@@ -215,23 +178,6 @@ Operations outermost(const std::shared_ptr<ModuleArrays> &arrays,
                         return !answer ? Closes::Depends : *answer ? Closes::Yes : Closes::No;
                       },
                       isClosed)};
-}
-
-void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector<std::int32_t> &behaviours,
-                 const Fixpoint::Step &step,
-                 const std::function<std::vector<std::tuple<std::int32_t, std::int32_t, bool, bool>>(
-                     std::int32_t, std::int32_t)> &follow,
-                 const Fixpoint::Observe &observe) {
-  const auto [pointer, count] = integers(states, true);
-  if (count != fixpoint.valueCount())
-    throw std::invalid_argument("there has to be a state for each value");
-  const auto following = [&](std::int32_t value, std::int32_t state) {
-    std::vector<Fixpoint::Following> followings;
-    for (const auto &[other, otherState, onlyIfUnknown, visits] : follow(value, state))
-      followings.push_back({other, otherState, onlyIfUnknown, visits});
-    return followings;
-  };
-  fixpoint.run(pointer, behaviours, step, following, observe);
 }
 
 } // namespace
@@ -295,48 +241,11 @@ PYBIND11_MODULE(_native, module) {
   defineExpressions(module);
   defineNarrowGemm(module);
   defineOpKinds(module);
+  definePropagation(module);
   defineRepetitions(module);
   defineResharding(module);
   defineText(module);
   defineVerification(module);
-
-  py::class_<Nodes>(module, "Nodes", "Nodes of some kind, each with the values it uses and those it defines.")
-      .def(py::init<>())
-      .def("__len__", &Nodes::size)
-      .def("__getitem__",
-           [](const Nodes &nodes, std::size_t node) {
-             if (node >= nodes.size())
-               throw py::index_error("there are " + std::to_string(nodes.size()) + " nodes");
-             return nodes.at(node);
-           }, py::arg("node"), "The kind of a node, the values it uses and those it defines.")
-      .def("add", &Nodes::add, py::arg("kind"), py::arg("uses"), py::arg("definitions"))
-      .def("add_operations", &addOperations, py::arg("operations"), py::arg("moved"),
-           py::arg("watched"), py::arg("kind_of"), py::arg("nodes_of"),
-           "Adds a node for each operation, of the places of its operands and results: the number of a result and one\n"
-           "more, and 0 for a block argument, but for the values in `moved`.\n\n"
-           "`watched` has for each signature the operands that count for the question whether one has other uses, and\n"
-           "`kind_of(signature, shared)` says of what kind the node is then; asked once for each. Where it has None,\n"
-           "`nodes_of(operation)` gives the nodes, as (kind, uses, definitions).");
-
-  py::class_<Fixpoint>(module, "Fixpoint", "Steps over nodes that share values, until none changes a value's state.")
-      .def(py::init<const Nodes &, const Nodes &, std::size_t, std::int32_t, const std::vector<std::int32_t> &,
-                    const std::vector<std::int32_t> &, const std::vector<std::int32_t> &,
-                    const std::vector<std::int32_t> &>(),
-           py::arg("nodes"), py::arg("boundary"), py::arg("value_count"), py::arg("constant"), py::arg("tied"),
-           py::arg("deferred"), py::arg("loops"), py::arg("elsewhere"),
-           "The nodes of `boundary` are stepped through once before the others and once after. The value `constant`\n"
-           "never changes; changes of the values in `tied` are followed. Nodes of the kinds in `deferred` wait, where a\n"
-           "value that they use has changed, until nothing else is left. Where a value changes that a node of the kinds\n"
-           "in `loops` defines, the nodes before that one that use it, but for those of the kinds in `elsewhere`, come\n"
-           "last of those around it.")
-      .def("run", &runFixpoint, py::arg("states"), py::arg("behaviours"), py::arg("step"), py::arg("follow"),
-           py::arg("observe") = py::none(),
-           "Brings the states of all values, a writable buffer of 32-bit integers, to the fixpoint.\n\n"
-           "`behaviours` has what nodes of each kind do, -1 for nothing. `step(behaviour, states)` gives the states\n"
-           "of a node's values after it, or None where all stay; it is asked once for each distinct input in all runs,\n"
-           "and not where all states are -1. `follow(value, state)` gives what the values tied to one do:\n"
-           "(value, state, only if its state is -1, whether nodes around it are visited). `observe(node, behaviour,\n"
-           "states)` is told of each step before it changes something; boundary nodes are -1, -2, ...");
 
   py::class_<Host>(module, "Host", "The host's C API.")
       .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
@@ -374,7 +283,7 @@ PYBIND11_MODULE(_native, module) {
       .def("operation", [](const Host &host, const ModuleArrays &arrays,
                            std::size_t op) { return host.capsule(arrays.ops.at(op)); }, py::arg("arrays"), py::arg("op"))
       .def("value", [](const Host &host, const ModuleArrays &arrays,
-                       std::size_t value) { return host.capsule(arrays.values.at(value)); },
+                       std::int32_t value) { return host.capsule(arrays.value(value)); },
            py::arg("arrays"), py::arg("value"))
       .def("number_of", [](const Host &host, const ModuleArrays &arrays,
                            const py::capsule &value) { return arrays.numberOf(host.value(value)); },
@@ -394,7 +303,7 @@ PYBIND11_MODULE(_native, module) {
            py::arg("writable"), py::arg("name"), py::arg("attribute_of"),
            "Gives each operation whose signature is in `writable` and whose first result, by its place, has another\n"
            "state than before the discardable attribute that `attribute_of(state)` gives, asked once for each; the\n"
-           "other places whose state is another one, and the operations that got the attribute.")
+           "other places whose state is another one, and the operations that got the attribute, as columns.")
       .def("set_attribute", &Host::setAttribute, py::arg("arrays"), py::arg("ops"), py::arg("name"),
            py::arg("attribute"), "Sets a discardable attribute on operations.");
 }

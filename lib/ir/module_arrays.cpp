@@ -45,13 +45,11 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
 
 // An operand may come before its definition, in a region without dominance or in a later block.
 std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer) {
-  const auto [number, isNew] = numbers.insert(value.pointer, static_cast<std::int32_t>(values.size()));
-  if (isNew) {
-    values.push_back(value);
+  const auto [number, isNew] = values.insert(value.pointer);
+  if (isNew)
     definers.push_back(definer);
-  } else if (definer >= 0) {
+  else if (definer >= 0)
     definers[number] = definer;
-  }
   return number;
 }
 
@@ -70,21 +68,16 @@ void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
   capi.mlirOperationSetLocation(by, capi.mlirOperationGetLocation(old));
   capi.mlirBlockInsertOwnedOperationBefore(capi.mlirOperationGetBlock(old), old, by);
   std::intptr_t position = 0;
-  for (const std::int32_t *value = results.begin(op); value != results.end(op); ++value) {
+  for (const std::int32_t *number = results.begin(op); number != results.end(op); ++number) {
     MlirValue result = capi.mlirOperationGetResult(by, position++);
-    capi.mlirValueReplaceAllUsesOfWith(values[*value], result);
-    values[*value] = result;
-    numbers.set(result.pointer, *value);
+    capi.mlirValueReplaceAllUsesOfWith(value(*number), result);
+    values.replace(*number, result.pointer);
   }
   ops[op] = by;
   if (MlirOperation &first = representatives[signatures[op]]; first == old)
     first = by;
   made.add(by);
   capi.mlirOperationDestroy(old);
-}
-
-std::int32_t ModuleArrays::numberOf(MlirValue value) const {
-  return numbers.find(value.pointer);
 }
 
 std::vector<std::int32_t> ModuleArrays::outermost(const std::function<Closes(std::int32_t)> &closes,

@@ -44,7 +44,10 @@ public:
   void replaceAll(const std::function<MlirOperation(std::int32_t signature)> &prototypeOf);
 
   // The number of a value; -1 for one that is not in the module.
-  std::int32_t numberOf(MlirValue value) const;
+  std::int32_t numberOf(MlirValue value) const { return values.find(value.pointer); }
+
+  // The value of a number.
+  MlirValue value(std::int32_t number) const { return {values.at(number)}; }
 
   // What `outermost` may be told of a signature: whether its operations are closed, or that it depends on each.
   enum class Closes { No, Yes, Depends };
@@ -101,7 +104,7 @@ public:
   std::vector<MlirOperation> representatives; // The first operation of each signature.
   Groups operands;
   Groups results;
-  std::vector<MlirValue> values;
+  PointerNumbers values;
   std::vector<std::int32_t> definers; // The operation a value is a result of, -1 for block arguments.
   MadeOps made;                       // What was put in since by what rewrites by these arrays.
 
@@ -111,7 +114,6 @@ private:
   std::int32_t add(MlirValue value, std::int32_t definer);
   void findUses();
 
-  PointerMap numbers;
   Signatures knownSignatures;
   // Of each value the operations that use it and the numbers of the operands, one behind the other; read when asked for.
   Groups uses;

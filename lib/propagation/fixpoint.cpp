@@ -79,12 +79,12 @@ std::size_t Fixpoint::StatesHash::operator()(const States &states) const {
   return hash;
 }
 
-Fixpoint::Fixpoint(Nodes allNodes, Nodes boundaryNodes, std::size_t valueCount, std::int32_t constant,
+Fixpoint::Fixpoint(const Nodes &nodes, const Nodes &boundary, std::size_t valueCount, std::int32_t constant,
                    const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
                    const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere)
-    : nodes(std::move(allNodes)), boundary(std::move(boundaryNodes)), constant(constant), isTied(valueCount, 0),
-      definers(valueCount, -1), users(usersOf(nodes, valueCount)), isDeferred(areOf(nodes, deferred)),
-      isOfLoop(areOf(nodes, loops)), isElsewhere(areOf(nodes, elsewhere)), settled(nodes.size(), nothing), last(valueCount, unknown) {
+    : nodes(nodes), boundary(boundary), constant(constant), isTied(valueCount, 0), definers(valueCount, -1),
+      users(usersOf(nodes, valueCount)), isDeferred(areOf(nodes, deferred)), isOfLoop(areOf(nodes, loops)),
+      isElsewhere(areOf(nodes, elsewhere)), settled(nodes.size(), nothing), last(valueCount, unknown) {
   for (std::int32_t value : tied)
     isTied.at(value) = 1;
   for (std::size_t node = 0; node < nodes.size(); ++node)

@@ -45,15 +45,15 @@ public:
   // `boundary` are stepped through once before all others, and once after. Nodes of the kinds in `deferred` wait, where
   // a value that they use has changed, until nothing else is left. A node of the kinds in `loops` defines a value that
   // the nodes in a loop before it use too: where that changes, they are visited after the node and what follows it, as
-  // in Shardy. Nodes of the kinds in `elsewhere` are in no loop.
-  Fixpoint(Nodes nodes, Nodes boundary, std::size_t valueCount, std::int32_t constant,
+  // in Shardy. Nodes of the kinds in `elsewhere` are in no loop. The nodes stay where they are, and as they are.
+  Fixpoint(const Nodes &nodes, const Nodes &boundary, std::size_t valueCount, std::int32_t constant,
            const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
            const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere);
 
   // Steps through all nodes in order, then through those around each value whose state has changed, the node that
   // defines it and its users, the last touched first, until none is left. `states` has that of each value, before and
-  // after; `behaviours` says what the nodes of each kind do, and `observe` may be empty. What a behaviour does with given states is remembered
-  // from run to run.
+  // after; `behaviours` says what the nodes of each kind do, and `observe` may be empty. What a behaviour does with given
+  // states is remembered from run to run.
   void run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step, const Follow &follow,
            const Observe &observe);
 
@@ -67,7 +67,7 @@ private:
   const std::optional<States> &stepped(const Step &step);
   void unsettle(std::int32_t value);
 
-  Nodes nodes, boundary;
+  const Nodes &nodes, &boundary;
   std::int32_t constant;
   std::vector<char> isTied;
   std::vector<std::int32_t> definers;

@@ -1,6 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "array_bindings.h"
 #include "bindings.h"
 #include "ir/capsules.h"
 #include "repetition/insertion.h"
@@ -26,11 +27,10 @@ namespace {
 using Capsule = Capsules::Capsule;
 
 std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays) {
-  const py::buffer_info info = numbers.request(true);
-  if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 ||
-      static_cast<std::size_t>(info.size) != arrays.values.size())
-    throw std::invalid_argument("there has to be a number of 32 bits for each value");
-  return static_cast<std::int32_t *>(info.ptr);
+  const auto [values, count] = integers(numbers, true);
+  if (count != arrays.values.size())
+    throw std::invalid_argument("there has to be a number for each value");
+  return values;
 }
 
 // The repetitions in a module; rewrites of operations are replayed on those that they represent.

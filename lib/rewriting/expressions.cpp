@@ -120,7 +120,7 @@ void ExpressionSplitter::addUses(std::int32_t op, Scope &found, const Questions 
 }
 
 bool ExpressionSplitter::isScalar(std::int32_t value, const Questions &questions) {
-  const void *type = capi.mlirValueGetType(arrays.values[value]).pointer;
+  const void *type = capi.mlirValueGetType(arrays.value(value)).pointer;
   std::int32_t known = scalars.find(type);
   if (known == PointerMap::absent)
     known = scalars.insert(type, questions.isScalar(value)).first;
@@ -132,7 +132,7 @@ bool ExpressionSplitter::splitChains(std::int32_t scope, const Questions &questi
   bool isSplit = false;
   // Each after those that use its result.
   std::for_each(chains.rbegin(), chains.rend(), [&](std::int32_t op) {
-    const MlirValue result = arrays.values[*arrays.results.begin(op)];
+    const MlirValue result = arrays.value(*arrays.results.begin(op));
     std::vector<std::pair<MlirOperation, unsigned>> uses;
     for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use))
       uses.emplace_back(capi.mlirOpOperandGetOwner(use), capi.mlirOpOperandGetOperandNumber(use));
@@ -281,7 +281,7 @@ void ExpressionSplitter::eraseUnused(std::int32_t op) {
     return;
   std::vector<MlirOperation> members;
   for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
-    for (MlirOpOperand use = capi.mlirValueGetFirstUse(arrays.values[*value]); use;
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(arrays.value(*value)); use;
          use = capi.mlirOpOperandGetNextUse(use)) {
       members.push_back(capi.mlirOpOperandGetOwner(use));
       const void *name = capi.mlirOperationGetName(members.back()).pointer;

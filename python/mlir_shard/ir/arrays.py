@@ -186,16 +186,18 @@ class ModuleArrays:
         writable: Sequence[bool],
         name: str,
         attribute_of: Callable[[int], Any],
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[Sequence[int], Sequence[int]]:
         """Gives operations the attribute `name` by the states of their first results.
 
         The state of value v is at v + 1. Operations of a signature that is `writable` get what `attribute_of` gives
         for the state `now`, where it is not that of `before`. The places of the other states that are not, and the
         operations that got one.
         """
-        return self._host.write_states(
+        written = self._host.write_states(
             self._arrays, now, before, writable, name, lambda state: attribute_of(state)._CAPIPtr
         )
+        others, ops = map(_integers, written)
+        return others, ops
 
     def set_attribute(self, ops: Iterable[int], name: str, attribute: Any) -> None:
         """Sets the discardable attribute `name` on operations."""

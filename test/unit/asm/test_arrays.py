@@ -192,7 +192,7 @@ def test_states_are_written_as_attributes(module) -> None:
         "state",
         lambda state: ir.IntegerAttr.get(ir.IntegerType.get_signless(32, context), state),
     )
-    assert (sorted(others), written) == ([0, argument], [number])
+    assert (sorted(others), list(written)) == ([0, argument], [number])
     carrying = [op for op in range(len(arrays)) if "state" in arrays.operation(op).attributes]
     assert carrying == [number] and arrays.operation(number).attributes["state"].value == 3
 

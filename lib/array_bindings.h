@@ -1,0 +1,47 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Numbers of operations and values between Python and native code, without an object of Python's for each.
+#pragma once
+
+#include "ir/module_arrays.h"
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace mlir_shard {
+
+// The integers of 32 bits in a buffer, and how many there are.
+inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &buffer, bool writable) {
+  const pybind11::buffer_info info = buffer.request(writable);
+  if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 || info.strides[0] != info.itemsize)
+    throw std::invalid_argument("numbers are a buffer of integers of 32 bits");
+  return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
+}
+
+// Numbers as their memory.
+inline pybind11::bytes asMemory(const std::vector<std::int32_t> &numbers) {
+  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(std::int32_t)};
+}
+
+// Some of the operations of a module, by number, left native until Python wants to see them.
+struct Operations {
+  std::shared_ptr<const ModuleArrays> arrays;
+  std::vector<std::int32_t> numbers;
+
+  // Those of which `wanted` says that their signature is.
+  Operations where(const std::vector<bool> &wanted) const {
+    Operations found{arrays, {}};
+    for (std::int32_t op : numbers)
+      if (wanted.at(arrays->signatures[op]))
+        found.numbers.push_back(op);
+    return found;
+  }
+};
+
+} // namespace mlir_shard
