@@ -1,14 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that the project starts in tests are forks of one that has imported all of it."""
+"""Processes that the project starts in tests are forks of one that has imported all of it; tests may plan anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from fork_server import ForkServer
 
+from mlir_shard.resharding.operator.cheapest_reshards import shared_cheapest_reshards
+from mlir_shard.resharding.planner import shared_planner
 from mlir_shard.runtime.launch import python_process
 
 
@@ -24,3 +26,16 @@ def fork_server() -> Iterator[ForkServer]:
 def forked_processes(fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers and runs programs in forks."""
     monkeypatch.setattr(python_process, "python_command", fork_server.command)
+
+
+@pytest.fixture
+def evict_plans() -> Iterator[Callable[[], None]]:
+    """Evicts the plans that programs share, as do the begin and the end of the test."""
+
+    def evict() -> None:
+        shared_planner.cache_clear()
+        shared_cheapest_reshards.cache_clear()
+
+    evict()
+    yield evict
+    evict()

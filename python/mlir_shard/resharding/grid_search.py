@@ -98,6 +98,8 @@ def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
     return Placement(state.dims, tuple(sorted((*kept, *state.unreduced))), like.reduction)
 
 
+MOST_CACHED = 4096
+"""The results of searches, and the native searches, that are cached: beyond that all are evicted."""
 MOST_PERMUTATIONS = 150
 """Where there are more permutations of devices than these from one placement, only likely ones are tried."""
 _MOST_MEMORY = 1 << 126
@@ -162,6 +164,8 @@ class GridSearch:
         key = problem, source, target, at_most
         found = self._found.get(key)
         if found is None:
+            if len(self._found) >= MOST_CACHED:
+                self._found.clear()
             found = self._found[key] = self._search(tensor, problem, source, target, at_most)
         if found.steps is None:
             return found
@@ -201,6 +205,8 @@ class GridSearch:
     def _native(self, tensor: GridTensor, problem: Hashable, kept: GridAxes, limit: int | None) -> ReshardSearch:
         found = self._searches.get((problem, limit))
         if found is None:
+            if len(self._searches) >= MOST_CACHED:
+                self._searches.clear()
             sizes, times = tensor.grid.sizes, link_times(tensor.grid, self._model.link)
             each = [(axis,) for axis in range(len(sizes))]
             found = self._searches[problem, limit] = ReshardSearch(

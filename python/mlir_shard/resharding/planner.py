@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from math import inf, prod
 from typing import NamedTuple
@@ -201,10 +202,14 @@ MOST_MESSAGES = 1 << 16
 """The devices times the rounds up to which a direct exchange is planned: a program has tables of as many entries."""
 MOST_STATES = 1000
 """The states that a search looks at before it settles for what it has."""
+MOST_CACHED = 4096
+"""The plans, and the costs, that a planner caches: the least recently used are evicted."""
 
 
 class Planner:
-    """Plans by one cost model, kept: the same problem is planned once.
+    """Plans by one cost model, with a cache of plans.
+
+    A plan depends on the arguments alone, not on what has been planned before.
 
     A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
     `most_states` states without an end, the plan has a `gap`.
@@ -226,8 +231,8 @@ class Planner:
         most_states: int = MOST_STATES,
     ) -> None:
         self.cost_model = CostModel() if cost_model is None else cost_model
-        self._plans: dict[tuple[TensorLayout, TensorLayout, int], Plan] = {}
-        self._costs: dict[tuple[TensorLayout, TensorLayout, int], float] = {}
+        self._cached_plan = lru_cache(maxsize=MOST_CACHED)(self._plan)
+        self._cached_cost = lru_cache(maxsize=MOST_CACHED)(self._cost)
         self._most_messages = most_messages if uses_direct_exchange else 0
         self._same_mesh = SameMeshPlanner(
             self.cost_model,
@@ -243,29 +248,14 @@ class Planner:
         ValueError where there is none, see `reduced_axes`, or none within the memory of the cost model, or where the
         element size is not positive, or the tensor beyond all measure.
         """
-        key = source, target, element_size
-        found = self._plans.get(key)
-        if found is None:
-            found = self._plans[key] = self._plan(*key)
-        return found
+        return self._cached_plan(source, target, element_size)
 
     def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
         """The cost of the plan, in units of the objective: seconds or bytes. ValueError as in `plan`.
 
         It is known sooner than the plan.
         """
-        key = source, target, element_size
-        if (plan := self._plans.get(key)) is not None:
-            return plan.cost
-        found = self._costs.get(key)
-        if found is None:
-            _check(source, target, element_size)
-            if self._share_grid(source, target):
-                found = self._same_mesh.cost(*key)
-            else:
-                found = self.plan(*key).cost
-            self._costs[key] = found
-        return found
+        return self._cached_cost(source, target, element_size)
 
     def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
         """What no plan costs less than, in units of the objective, but for rounding: known without planning.
@@ -285,6 +275,12 @@ class Planner:
             )
         return Plan(source, target, element_size, found.steps, found.cost, found.least)
 
+    def _cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+        _check(source, target, element_size)
+        if self._share_grid(source, target):
+            return self._same_mesh.cost(source, target, element_size)
+        return self.plan(source, target, element_size).cost
+
     def _share_grid(self, source: TensorLayout, target: TensorLayout) -> bool:
         if source.mesh != target.mesh:
             return False
@@ -293,6 +289,12 @@ class Planner:
         except ValueError:
             return False
         return True
+
+
+@lru_cache(maxsize=16)
+def shared_planner(cost_model: CostModel, *, uses_direct_exchange: bool = True, splits_axes: bool = True) -> Planner:
+    """Returns the planner with these options whose cache all programs of the process share."""
+    return Planner(cost_model, uses_direct_exchange=uses_direct_exchange, splits_axes=splits_axes)
 
 
 def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from mlir_shard.passes.registry import sharing
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh
 from mlir_shard.transforms.device_grid import DeviceGrid
@@ -19,17 +18,16 @@ def _end(resharding: Resharding | None, start: Placement) -> Placement:
 
 def test_a_slice_of_what_is_whole_is_what_the_planner_finds() -> None:
     mesh = Mesh((("x", 2), ("y", 3), ("one", 1)))
-    with sharing():
-        reshards = GridReshards(DeviceGrid.for_shardings("mesh", mesh, ()))
-        whole = Placement(((), ()))
-        for axes in [one for count in range(4) for one in permutations(range(3), count)]:
-            for cut in range(len(axes) + 1):
-                target = Placement((axes[:cut], axes[cut:]))
-                for shape in ((12, 18), (5, 7), (0, 4)):
-                    sliced = reshards.slices(target, shape)
-                    planned = reshards.between(whole, target, shape, 4)
-                    if planned is None or sliced is None:
-                        assert planned is sliced
-                        continue
-                    assert [one.move for one in sliced.moves] == [one.move for one in planned.moves]
-                    assert _end(sliced, whole).dims == target.dims
+    reshards = GridReshards(DeviceGrid.for_shardings("mesh", mesh, ()))
+    whole = Placement(((), ()))
+    for axes in [one for count in range(4) for one in permutations(range(3), count)]:
+        for cut in range(len(axes) + 1):
+            target = Placement((axes[:cut], axes[cut:]))
+            for shape in ((12, 18), (5, 7), (0, 4)):
+                sliced = reshards.slices(target, shape)
+                planned = reshards.between(whole, target, shape, 4)
+                if planned is None or sliced is None:
+                    assert planned is sliced
+                    continue
+                assert [one.move for one in sliced.moves] == [one.move for one in planned.moves]
+                assert _end(sliced, whole).dims == target.dims

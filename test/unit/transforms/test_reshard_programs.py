@@ -104,6 +104,7 @@ NOT_NESTING = [
 ]
 
 
+@pytest.mark.usefixtures("evict_plans")
 @pytest.mark.parametrize(("shape", "source", "target"), NOT_NESTING)
 def test_exchanges_among_other_collectives(
     shape: tuple[int, ...], source: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import MeshAndRef, mesh_of, op_mesh
@@ -20,9 +21,12 @@ from mlir_shard.resharding.operator.op_reshards import (
     reshards_to,
     with_whole_reductions,
 )
-from mlir_shard.resharding.operator.reshard_prices import OpTensor, Reshardings, ReshardPrices
+from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Reshardings, ReshardPrices
 from mlir_shard.resharding.sharding_steps import Meshes
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
+
+MOST_CACHED = 4096
+"""The ops whose reshards are cached: the least recently used are evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,15 @@ class PricedReshards:
 
 
 class CheapestReshards:
-    """Chooses the reshards around ops, by their cost and by how fast devices compute."""
+    """Chooses the reshards around ops, by their cost and by how fast devices compute.
+
+    The choice depends on the arguments alone, not on the ops before, and is cached.
+    """
 
     def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
         self._reshardings = Reshardings(prices)
         self._rates = DeviceRates() if rates is None else rates
+        self._cached_around = lru_cache(maxsize=MOST_CACHED)(self._around)
 
     def around(
         self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp, meshes: Mapping[str, Mesh]
@@ -54,6 +62,12 @@ class CheapestReshards:
         axes that do not divide their factors, share no grid or are too many. Raises ReshardError as `reshards_around`
         does.
         """
+        return self._cached_around(op, tensors, reduction, tuple(meshes.items()))
+
+    def _around(
+        self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp, listed: tuple[tuple[str, Mesh], ...]
+    ) -> PricedReshards:
+        meshes = dict(listed)
         found = op_mesh((*op.operands, *op.results), meshes)
         problem = None if found is None else _problem(op, tensors, reduction, found, meshes)
         if found is None or problem is None:
@@ -84,6 +98,12 @@ class CheapestReshards:
             return self._reshardings.price(ends[0], ends[1], tensor).seconds
         except ValueError:
             return None
+
+
+@lru_cache(maxsize=1)
+def shared_cheapest_reshards() -> CheapestReshards:
+    """Returns those by the prices of the planner, whose cache all programs of the process share."""
+    return CheapestReshards(PlannedPrices())
 
 
 def _problem(

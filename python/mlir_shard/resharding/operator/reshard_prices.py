@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from mlir_shard.resharding.planner import Planner
@@ -13,6 +14,8 @@ from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding
 
 MOST_STATES = 20
 """The states that the search for a plan reaches if only its price is wanted."""
+MOST_CACHED = 1 << 14
+"""The prices that are cached: the least recently used are evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +94,33 @@ class OpTensor:
 
 
 class Reshardings:
-    """The prices of changes of sharding, computed once for each."""
+    """The prices of changes of sharding, cached."""
 
     def __init__(self, prices: ReshardPrices) -> None:
         self._prices = prices
-        self._known: dict[object, Price] = {}
-        self._least: dict[object, float] = {}
-        self._layouts: dict[tuple[Placed, OpTensor], TensorLayout] = {}
+        self._cached_price = lru_cache(maxsize=MOST_CACHED)(self._price)
+        self._cached_least = lru_cache(maxsize=MOST_CACHED)(self._least)
+        self._layout = lru_cache(maxsize=MOST_CACHED)(layout_of)
         self.least_latency = prices.least_latency
 
     def price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
         """From one sharding on its mesh to another; raises ValueError where no plan leads from one to the other."""
-        key = source, target, tensor
-        found = self._known.get(key)
-        if found is None:
-            layouts = self._layout(source, tensor), self._layout(target, tensor)
-            is_same = layouts[0] == layouts[1]
-            found = self._known[key] = Price() if is_same else self._prices.price(*layouts, tensor.element_size)
-        return found
+        return self._cached_price(source, target, tensor)
 
     def least(self, source: Placed, target: Placed, tensor: OpTensor) -> float:
-        """Seconds that the price is not less than, but for rounding: the price itself where it is known."""
-        key = source, target, tensor
-        found = self._known.get(key)
-        if found is not None:
-            return found.seconds
-        least = self._least.get(key)
-        if least is None:
-            layouts = self._layout(source, tensor), self._layout(target, tensor)
-            is_same = layouts[0] == layouts[1]
-            least = self._least[key] = 0.0 if is_same else self._prices.least(*layouts, tensor.element_size)
-        return least
+        """Seconds that the price is not less than, but for rounding.
 
-    def _layout(self, placed: Placed, tensor: OpTensor) -> TensorLayout:
-        key = placed, tensor
-        found = self._layouts.get(key)
-        if found is None:
-            found = self._layouts[key] = layout_of(*placed, tensor)
-        return found
+        It is the same whether or not the price is known, as a choice must not depend on what was priced before.
+        """
+        return self._cached_least(source, target, tensor)
+
+    def _price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
+        before, after = self._layout(*source, tensor), self._layout(*target, tensor)
+        return Price() if before == after else self._prices.price(before, after, tensor.element_size)
+
+    def _least(self, source: Placed, target: Placed, tensor: OpTensor) -> float:
+        before, after = self._layout(*source, tensor), self._layout(*target, tensor)
+        return 0.0 if before == after else self._prices.least(before, after, tensor.element_size)
 
 
 def layout_of(sharding: TensorSharding | None, mesh: Mesh, tensor: OpTensor) -> TensorLayout:

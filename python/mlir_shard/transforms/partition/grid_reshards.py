@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mlir_shard.deferred import numpy as np
-from mlir_shard.passes.registry import shared
+from mlir_shard.resharding.cost.cost_model import CostModel
 from mlir_shard.resharding.greedy_plan import together
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import Kind, move_between
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import without_single_devices
-from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.planner import shared_planner
 from mlir_shard.resharding.steps import AllReduce, AllSlice, DirectExchange, GridAxes, Move, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import shape_of
@@ -82,7 +82,7 @@ class GridReshards:
 
     def __init__(self, grid: DeviceGrid) -> None:
         self._grid = grid
-        self._planner = shared(GridReshards, lambda: Planner(uses_direct_exchange=False, splits_axes=False))
+        self._planner = shared_planner(CostModel(), uses_direct_exchange=False, splits_axes=False)
         self._found: dict[tuple[Placement, Placement, Shape, int], Resharding | None] = {}
         self._slices: dict[tuple[Placement, Shape], Resharding | None] = {}
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from mlir_shard.dialects import sdy
 from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
-from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
-from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards
+from mlir_shard.passes.registry import Changes, Pass, PassFailure, register
+from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, shared_cheapest_reshards
 from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.dead_code import erase_dead_code
@@ -61,14 +61,15 @@ class InsertExplicitReshards(Pass):
         if is_planned:
             # Sharding constraints that nothing uses have been reshards since propagation.
             erase_dead_code(op, held(op))
-        cheapest = shared(CheapestReshards, _cheapest) if is_planned else None
-
         inserted: CompatibleOps | None = None
 
         def insert(function: Any, reuses: bool) -> None:
             nonlocal inserted
             gathers = Gathers(self.remarks_above if reuses else None)
             full = self.enable_full_version
+            cheapest = None
+            if is_planned:
+                cheapest = shared_cheapest_reshards() if reuses else CheapestReshards(PlannedPrices())
             inserted = CompatibleOps(function, meshes, is_full=full, cheapest=cheapest, gathers=gathers, reuses=reuses)
             inserted.make()
             gathers.remark()
@@ -82,7 +83,3 @@ class InsertExplicitReshards(Pass):
             raise PassFailure(str(error), error.op) from error
         assert inserted is not None
         return Changes(inserted.made, inserted.attributed)
-
-
-def _cheapest() -> CheapestReshards:
-    return CheapestReshards(PlannedPrices())

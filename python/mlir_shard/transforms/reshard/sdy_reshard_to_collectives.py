@@ -15,7 +15,7 @@ from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, Pass, PassFailure, register, shared
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
-from mlir_shard.resharding.planner import Planner
+from mlir_shard.resharding.planner import shared_planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
 from mlir_shard.transforms.device_sets import is_crossing
@@ -80,7 +80,7 @@ class ReshardToCollectives(Pass):
         if self.objective is not None:
             model = replace(model, objective=Objective(self.objective))
         direct = self.direct_exchange
-        planner = shared((Planner, model, direct), lambda: Planner(model, uses_direct_exchange=direct))
+        planner = shared_planner(model, uses_direct_exchange=direct)
         return OptimalPlans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
 
 

@@ -11,8 +11,9 @@ from mlir_shard.dialects.data_flow import sharding_before_barriers
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.ir.values import element_size
-from mlir_shard.passes.registry import Pass, PassFailure, register, shared
-from mlir_shard.resharding.planner import Planner
+from mlir_shard.passes.registry import Pass, PassFailure, register
+from mlir_shard.resharding.cost.cost_model import CostModel
+from mlir_shard.resharding.planner import shared_planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.sharding import TensorSharding
@@ -104,7 +105,7 @@ def _between(op: Any, source: TensorSharding, target: TensorSharding, sets: Devi
     try:
         assert before is not None and after is not None, op
         source_layout, target_layout = TensorLayout(source, before, shape), TensorLayout(target, after, shape)
-        plan = shared(ExchangeBetweenMeshes, Planner).plan(source_layout, target_layout, max(size, 1))
+        plan = shared_planner(CostModel()).plan(source_layout, target_layout, max(size, 1))
     except ValueError as error:
         raise PassFailure(str(error), op) from error
     if not plan.steps or sets.is_separate(after):
