@@ -137,14 +137,13 @@ void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
   }
 }
 
-std::int32_t Signatures::of(MlirOperation op) {
-  const MlirIdentifier name = capi.mlirOperationGetName(op);
+std::int32_t Signatures::number(MlirOperation op, const void *name) {
   readTypes(op);
   ignored = 0;
-  key.assign({name.pointer});
+  key.assign({name});
   for (MlirType type : types)
     key.push_back(type.pointer);
-  OfName &found = ofName(op, name);
+  OfName &found = ofName(op, capi.mlirOperationGetName(op));
   addAttributes(op, found);
   const std::int32_t exact = sequences.number(key);
   return anySizes ? classOf(exact, found) : exact;

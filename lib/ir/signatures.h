@@ -59,7 +59,10 @@ public:
   Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored, AnySizes anySizes = {});
 
   // The signature of an operation.
-  std::int32_t of(MlirOperation op);
+  std::int32_t of(MlirOperation op) { return number(op, capi.mlirOperationGetName(op).pointer); }
+
+  // The signature of an operation without its name, which is no signature with a name.
+  std::int32_t ofAnyName(MlirOperation op) { return number(op, nullptr); }
 
   // A hash of the ignored attributes of the operation whose signature was asked for last.
   std::uint64_t lastIgnored() const { return ignored; }
@@ -73,6 +76,7 @@ private:
     bool anySizes;                           // Whether sizes count in part only.
   };
 
+  std::int32_t number(MlirOperation op, const void *name);
   void add(MlirIdentifier name, MlirAttribute attribute);
   void readTypes(MlirOperation op);
   void addAttributes(MlirOperation op, OfName &ofName);

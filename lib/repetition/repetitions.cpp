@@ -4,14 +4,31 @@
 #include "repetition/repetitions.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mlir_shard {
 
-Repetitions::Repetitions(const ModuleArrays &arrays)
+Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored)
     : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends) {
   for (std::size_t op = 0; op < arrays.ops.size(); ++op)
     numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
+  findClasses(ignored);
   findConstants();
+}
+
+void Repetitions::findClasses(const std::vector<std::pair<bool, bool>> &ignored) {
+  classes.resize(arrays.representatives.size());
+  std::iota(classes.begin(), classes.end(), 0);
+  ignoresConstants.resize(classes.size());
+  if (classes.empty() || ignored.empty())
+    return;
+  Signatures withoutNames(capi, capi.mlirOperationGetContext(arrays.representatives.front()), {});
+  for (std::size_t signature = 0; signature < classes.size(); ++signature) {
+    const auto [ignoresName, ignores] = ignored.at(signature);
+    ignoresConstants[signature] = ignores;
+    if (ignoresName)
+      classes[signature] = -1 - withoutNames.ofAnyName(arrays.representatives[signature]);
+  }
 }
 
 void Repetitions::findConstants() {
@@ -38,11 +55,12 @@ void Repetitions::findConstants() {
 }
 
 Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const {
-  Key key{context, arrays.signatures[op]};
+  const std::int32_t signature = arrays.signatures[op];
+  Key key{context, classes[signature]};
   const std::int32_t *const first = arrays.operands.begin(op), *const end = arrays.operands.end(op);
   for (const std::int32_t *value = first; value != end; ++value) {
     const auto same = static_cast<std::int32_t>(std::find(first, value, *value) - first);
-    key.insert(key.end(), {states[*value], same, constants[*value]});
+    key.insert(key.end(), {states[*value], same, ignoresConstants[signature] ? -1 : constants[*value]});
   }
   for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
     key.push_back(states[*value]);
@@ -52,13 +70,13 @@ Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const
 }
 
 void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key) {
-  const std::int32_t signature = arrays.signatures[op];
-  if (withoutContextKey.count(signature))
+  const std::int32_t ofSignature = classes[arrays.signatures[op]];
+  if (withoutContextKey.count(ofSignature))
     return;
   if (const std::optional<std::int32_t> found = contextKey(op))
     key.push_back(*found);
   else
-    withoutContextKey.insert(signature);
+    withoutContextKey.insert(ofSignature);
 }
 
 void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,

@@ -13,14 +13,17 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace mlir_shard {
 
 // Isomorphic operations agree in
-//  - their signature, and the contents of their regions, with the values that these take from around them;
+//  - their signature, but for the name where that is ignored, and the contents of their regions, with the values that
+//    these take from around them;
 //  - the states of the values they use and of those they define, as these are before they have been visited;
-//  - which of their operands are the same value, and which are made of constants alone, and how;
+//  - which of their operands are the same value, and, where that is not ignored, which are made of constants alone, and
+//    how;
 //  - the context keys of their sharding rules.
 // The first of them represents the others.
 class Repetitions {
@@ -30,7 +33,8 @@ public:
   // The context key of an operation's sharding rule, as a number; none where rules of its signature have no key.
   using ContextKey = std::function<std::optional<std::int32_t>(std::int32_t op)>;
 
-  explicit Repetitions(const ModuleArrays &arrays);
+  // `ignored` has for each signature whether its name and the constants are ignored; empty where none are.
+  Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored);
 
   // Visits an operation and those behind it in its block, but not the last. Calls `plan` for the first of isomorphic
   // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
@@ -52,6 +56,7 @@ private:
   using Key = std::vector<std::int32_t>;
 
   bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
+  void findClasses(const std::vector<std::pair<bool, bool>> &ignored);
   void findConstants();
   Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
   void addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key);
@@ -61,9 +66,12 @@ private:
   PointerMap numbers;
   RegionContents regions;
   const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
+  // By signature: itself, or where its name is ignored the number below 0 of what is left of it.
+  std::vector<std::int32_t> classes;
+  std::vector<bool> ignoresConstants; // By signature.
   // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
   std::vector<std::int32_t> constants;
-  std::unordered_set<std::int32_t> withoutContextKey; // Signatures.
+  std::unordered_set<std::int32_t> withoutContextKey; // Classes.
   std::unordered_map<Key, Known, NumbersHash> known;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };

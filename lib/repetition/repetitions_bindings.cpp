@@ -36,8 +36,9 @@ std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays
 // The repetitions in a module; rewrites of operations are replayed on those that they represent.
 class RepeatedRewrites {
 public:
-  RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, const std::string &capsulePrefix)
-      : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays) {}
+  RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, const std::string &capsulePrefix,
+                   const std::vector<std::pair<bool, bool>> &ignored)
+      : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays, ignored) {}
 
   void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
              const Repetitions::ContextKey &contextKey) {
@@ -152,8 +153,11 @@ void defineShardedOps(py::module_ &module) {
 void defineRepetitions(py::module_ &module) {
   defineShardedOps(module);
   py::class_<RepeatedRewrites>(module, "RepeatedRewrites", "Rewrites an operation and those that are isomorphic to it.")
-      .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &>(), py::arg("arrays"),
-           py::arg("capsule_prefix"))
+      .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &,
+                    const std::vector<std::pair<bool, bool>> &>(),
+           py::arg("arrays"), py::arg("capsule_prefix"), py::arg("ignored"),
+           "`ignored` has for each signature whether isomorphic operations may differ in their names, and in the\n"
+           "constants that they use; or is empty.")
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
            py::arg("context_key"),
            "Visits an operation and those behind it in its block but the last, with a state for each value of the\n"

@@ -49,12 +49,15 @@ bool RewriteTemplate::capture() {
   }
   if (!findOutputs(known))
     return false;
-  isInPlace = replacement.size() == 1 && kept == 0 && !capi.mlirOperationGetFirstRegion(op);
+  if (kept >= 0 && (capi.mlirOperationGetFirstRegion(op) ||
+                    static_cast<std::size_t>(capi.mlirOperationGetNumOperands(op)) != operands.size()))
+    kept = -1;
+  isInPlace = replacement.size() == 1 && kept == 0;
   for (const auto &[result, source] : outputs)
     isInPlace = isInPlace && source.op == 0 && source.index == result;
   for (std::size_t i = 0; i < operands.size() && isInPlace; ++i)
     isInPlace = capi.mlirOperationGetOperand(op, static_cast<std::intptr_t>(i)) == operands[i];
-  if (isInPlace)
+  if (kept >= 0)
     compareAttributes();
   return true;
 }
@@ -153,6 +156,16 @@ void RewriteTemplate::changeInPlace(MlirOperation other) const {
     capi.mlirOperationSetAttributeByName(other, capi.mlirIdentifierStr(one.name), one.attribute);
 }
 
+// A copy of an operation in the replacement: of the other one where that is the operation itself, which may have another
+// name.
+MlirOperation RewriteTemplate::copied(std::size_t number, MlirOperation other) const {
+  if (static_cast<std::int32_t>(number) != kept)
+    return capi.mlirOperationClone(replacement[number]);
+  const MlirOperation copy = capi.mlirOperationClone(other);
+  changeInPlace(copy);
+  return copy;
+}
+
 void RewriteTemplate::replace(MlirOperation other) const {
   const MlirBlock block = capi.mlirOperationGetBlock(other);
   const MlirLocation place = capi.mlirOperationGetLocation(other);
@@ -162,7 +175,7 @@ void RewriteTemplate::replace(MlirOperation other) const {
                          : capi.mlirOperationGetResult(copies[source.op], source.index);
   };
   for (std::size_t number = 0; number < replacement.size(); ++number) {
-    const MlirOperation copy = capi.mlirOperationClone(replacement[number]);
+    const MlirOperation copy = copied(number, other);
     for (std::size_t i = 0; i < sources[number].size(); ++i)
       capi.mlirOperationSetOperand(copy, static_cast<std::intptr_t>(i), valueOf(sources[number][i]));
     relocate(copy, place, other);

@@ -26,8 +26,8 @@ public:
   // operands of the operation.
   bool capture();
 
-  // Replays the rewrite on an operation that differs from the captured one only in operands and locations. An operation
-  // that is replaced is erased.
+  // Replays the rewrite on an operation that differs from the captured one only in its name, operands and locations, in
+  // the name only where the rewrite goes by no name. An operation that is replaced is erased.
   void replay(MlirOperation op) const;
 
 private:
@@ -51,6 +51,7 @@ private:
   bool findOutputs(const Sources &known);
   void compareAttributes();
   void changeInPlace(MlirOperation op) const;
+  MlirOperation copied(std::size_t number, MlirOperation other) const;
   void replace(MlirOperation op) const;
   void relocate(MlirOperation copy, MlirLocation location, MlirOperation other) const;
 
@@ -64,10 +65,13 @@ private:
   std::vector<Use> uses;
 
   std::vector<MlirOperation> replacement;
-  std::int32_t kept = -1;                     // Where among those the operation itself is.
+  // Where among those the operation itself is, if it has as many operands as before and no regions.
+  std::int32_t kept = -1;
   std::vector<std::vector<Source>> sources;   // Of their operands.
   std::vector<std::pair<std::intptr_t, Source>> outputs; // What replaces the results that are used.
   bool isInPlace = false;                     // Nothing but its attributes and the types of its results has changed.
+  // What has changed of the operation itself, if it is kept: attributes that it was given and that were taken away, and
+  // the types of its results.
   std::vector<MlirNamedAttribute> given;
   std::vector<MlirIdentifier> taken;
   std::vector<MlirType> types;

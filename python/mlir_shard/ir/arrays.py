@@ -90,9 +90,10 @@ class ModuleArrays:
         """What splits the constant expressions of the module; `kinds` has one for each signature."""
         return _native.ExpressionSplitter(self._arrays, kinds)
 
-    def repeated_rewrites(self) -> _native.RepeatedRewrites:
-        """Returns the rewriter of isomorphic operations."""
-        return _native.RepeatedRewrites(self._arrays, host.capsule_prefix())
+    def repeated_rewrites(self, ignored: Sequence[tuple[bool, bool]] = ()) -> _native.RepeatedRewrites:
+        """Returns the rewriter of isomorphic operations. `ignored` has for each signature whether they may differ in
+        their names, and in the constants that they use; without it they do not."""
+        return _native.RepeatedRewrites(self._arrays, host.capsule_prefix(), ignored)
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
         """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""

@@ -44,3 +44,12 @@ func.func private @private(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reve
   %0 = stablehlo.multiply %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"b"}]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// The op is isomorphic to the one in @public, which it is rewritten as; the argument is sent to its place before it.
+// LOCAL-LABEL: func @again
+// LOCAL: %[[ARRIVED:.*]] = shard.recv %arg0
+// LOCAL: stablehlo.add %[[ARRIVED]], %[[ARRIVED]]
+func.func @again(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) {
+  %0 = stablehlo.add %a, %a {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"b"}]>]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

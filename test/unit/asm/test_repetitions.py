@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 
@@ -20,13 +20,24 @@ KNOWN = 7
 
 
 class Repeated:
-    """The operations in the function of a module, and which of them a visit plans."""
+    """The operations in the function of a module, and which of them a visit plans.
 
-    def __init__(self, body: str, arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>") -> None:
+    Those that are `interchangeable`, by name, may differ in it, and with those that are `constant_blind` in constants.
+    """
+
+    def __init__(
+        self,
+        body: str,
+        arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>",
+        interchangeable: Collection[str] = (),
+        constant_blind: Collection[str] = (),
+    ) -> None:
         text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}"
         self.module = asm.parse_module(text, create_context())
         self.arrays = ModuleArrays(self.module)
-        self.rewrites = self.arrays.repeated_rewrites()
+        names = [op.name.removeprefix("stablehlo.") for op in self.arrays.representatives()]
+        ignored = [(name in interchangeable, name in (*interchangeable, *constant_blind)) for name in names]
+        self.rewrites = self.arrays.repeated_rewrites(ignored)
         self.states = array("i", [UNKNOWN]) * self.arrays.value_count
         self.block = self.module.body.operations[0].operation.regions[0].blocks[0]
         self.ops = [op.operation for op in self.block.operations]
@@ -107,6 +118,50 @@ def test_isomorphic_constants_are_the_same() -> None:
     assert repeated.visit() == [0, 2, 4]
 
 
+def test_names_that_are_interchangeable_are_isomorphic() -> None:
+    body = """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %0 = stablehlo.add %a, %b : tensor<4xf32>
+        %1 = stablehlo.multiply %b, %a : tensor<4xf32>
+        %2 = stablehlo.multiply %a, %a : tensor<4xf32>
+        %3 = stablehlo.add %a, %k : tensor<4xf32>
+        %4 = stablehlo.multiply %a, %b {x} : tensor<4xf32>
+        %5 = stablehlo.subtract %a, %b : tensor<4xf32>
+        %6 = stablehlo.negate %a : tensor<4xf32>
+        %7 = stablehlo.tanh %a : tensor<4xf32>"""
+    names = ("add", "multiply", "negate", "tanh")
+    repeated = Repeated(body, interchangeable=names)
+    for argument in repeated.block.arguments:
+        repeated.lie(argument, KNOWN)
+    assert repeated.visit() == [0, 1, 3, 5, 6, 7]
+
+
+def test_what_is_made_of_constants_by_another_name_is_another_constant() -> None:
+    body = """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %0 = stablehlo.negate %k : tensor<4xf32>
+        %1 = stablehlo.tanh %k : tensor<4xf32>
+        %2 = stablehlo.subtract %a, %0 : tensor<4xf32>
+        %3 = stablehlo.subtract %a, %1 : tensor<4xf32>"""
+    assert Repeated(body, interchangeable=("negate", "tanh")).visit() == [0, 1, 3, 4]
+
+
+def test_names_inside_regions_count() -> None:
+    arguments = "%a: tensor<4xf32>, %b: tensor<4xf32>, %i: tensor<i32>"
+    body = f"{LOOP.format(0, 'a', 'add')}\n{LOOP.format(1, 'a', 'multiply')}"
+    assert Repeated(body, arguments, interchangeable=("add", "multiply")).visit() == [0, 1]
+
+
+def test_constants_may_not_count() -> None:
+    body = """%k = stablehlo.constant dense<1.0> : tensor<4xf32>
+        %l = stablehlo.constant dense<2.0> : tensor<4xf32>
+        %0 = stablehlo.negate %k : tensor<4xf32>
+        %1 = stablehlo.negate %l : tensor<4xf32>
+        %2 = stablehlo.tanh %a : tensor<4xf32>
+        %3 = stablehlo.negate %a : tensor<4xf32>"""
+    repeated = Repeated(body, constant_blind=("negate",))
+    repeated.lie(repeated.block.arguments[0], KNOWN)
+    assert repeated.visit() == [0, 1, 2, 4]
+
+
 def test_states_and_contexts_tell_apart() -> None:
     repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
     repeated.lie(repeated.block.arguments[1], 3)
@@ -172,6 +227,34 @@ def test_the_rewrite_of_the_first_is_replayed_on_the_others() -> None:
     assert str(repeated.module).count("seen") == 2
     used = [value.owner.operation.name for value in repeated.ops[2].operands]
     assert used == ["stablehlo.abs", "stablehlo.abs"]
+
+
+def test_the_rewrite_is_replayed_on_operations_of_other_names() -> None:
+    repeated = Repeated(
+        """%0 = stablehlo.negate %a : tensor<4xf32>
+        %1 = stablehlo.tanh %b {y} : tensor<4xf32>
+        %2 = stablehlo.tanh %b : tensor<4xf32>
+        %3 = stablehlo.add %0, %2 : tensor<4xf32>""",
+        interchangeable=("negate", "tanh"),
+    )
+    assert repeated.visit() == [0, 1, 3]
+
+    def change(op: ir.Operation) -> None:
+        type_ = op.results[0].type
+        with ir.InsertionPoint(op), op.location:
+            before = ir.Operation.create("stablehlo.floor", [type_], [op.operands[0]])
+        op.operands[0] = before.results[0]
+        with ir.InsertionPoint.after(op), op.location:
+            twice = ir.Operation.create("stablehlo.abs", [type_], [op.results[0]]).results[0]
+        op.results[0].replace_all_uses_except(twice, twice.owner.operation)
+        op.attributes["seen"] = ir.UnitAttr.get(op.context)
+
+    assert repeated.rewrite(0, change) == []
+    names = ["floor", "negate", "abs", "tanh", "floor", "tanh", "abs", "add"]
+    assert repeated.names() == [*(f"stablehlo.{name}" for name in names), "func.return"]
+    assert repeated.module.operation.verify()
+    changed = [op.name for op in ops_below(repeated.module.body.operations[0]) if "seen" in op.attributes]
+    assert changed == ["stablehlo.negate", "stablehlo.tanh"]
 
 
 def test_an_operation_that_was_not_read_and_states_of_another_size_are_refused() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 import mlir_shard
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.rules import partition
+from mlir_shard.rules.partition import PartitionRule, set_result_types
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 
@@ -62,6 +64,36 @@ def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pyt
       %c3 = stablehlo.concatenate %a0, %a0, dim = 1 {SHARDED}
         : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x4xf32>"""
     assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 3
+
+
+def test_elementwise_ops_of_any_name_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so are broadcasts of any constant; reductions tell their bodies apart."""
+    scalars = [f"%k{one} = stablehlo.constant dense<{one}.0> : tensor<f32>" for one in range(2)]
+    broadcasts = [
+        f"%w{one} = stablehlo.broadcast_in_dim %k{one}, dims = [] {SHARDED} : (tensor<f32>) -> tensor<8x4xf32>"
+        for one in range(2)
+    ]
+    names = ("add", "multiply", "maximum")
+    computed = [
+        f"%{name} = stablehlo.{name} %a, %w{one % 2} {SHARDED} : tensor<8x4xf32>" for one, name in enumerate(names)
+    ]
+    reduced = [
+        f"%r_{name} = stablehlo.reduce(%a init: %k0) applies stablehlo.{name} across dimensions = [1] "
+        ": (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>"
+        for name in names
+    ]
+    counts = planned(monkeypatch, "\n".join([*scalars, *broadcasts, *computed, *reduced]))
+    assert sum(counts[f"stablehlo.{name}"] for name in names) == 1
+    assert counts["stablehlo.broadcast_in_dim"] == 1
+    assert counts["stablehlo.reduce"] == 3
+
+
+def test_elementwise_ops_with_rules_of_users_are_planned_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = dict(partition._by_name)
+    monkeypatch.setattr(partition, "_by_name", rules)
+    rules["stablehlo.multiply"] = PartitionRule(lambda op, blocks: set_result_types(op, blocks), pure=True)
+    computed = (f"%{name} = stablehlo.{name} %a, %b {SHARDED} : tensor<8x4xf32>" for name in ("add", "multiply"))
+    assert planned(monkeypatch, "\n".join(computed)) == Counter(("stablehlo.add", "stablehlo.multiply"))
 
 
 def test_optimization_barriers_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:

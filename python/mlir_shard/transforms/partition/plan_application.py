@@ -155,7 +155,8 @@ class PlanApplication:
         """Reshards the arguments of the block that an op is the first of to their placements, before it changes."""
         if not any(planned.arrivals):
             return
-        with ir.InsertionPoint(planned.op), planned.op.location:
+        # Ops before that one are isomorphic to others, and may use the arguments too.
+        with ir.InsertionPoint.at_block_begin(planned.op.block), planned.op.location:
             for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
                 uses = uses_of(argument)
                 if resharding is not None and uses:

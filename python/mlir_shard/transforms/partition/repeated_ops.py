@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Isomorphic ops are planned once and rewritten natively as the first of them.
+"""Isomorphic ops are planned once and rewritten natively as the first of them, elementwise ops of any name.
 
 What is known of each value is a number: equal knowledge is the same number.
 """
@@ -13,6 +13,9 @@ from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.rules.elementwise import has_elementwise_rule
+from mlir_shard.rules.partition import PartitionRule, partition_rule_for, set_result_types
+from mlir_shard.rules.uneven_shards import may_fail
 
 Known = TypeVar("Known", bound=Hashable)
 
@@ -60,6 +63,18 @@ class NumberedValues(Generic[Known]):
         return number
 
 
+# Of ops that are made local by the types of their results, without a look at their operands.
+_ELEMENTWISE = PartitionRule(set_result_types, allows_uneven=True, pure=True)
+_BROADCAST = PartitionRule(set_result_types, makes_elements=True, allows_uneven=True, pure=True)
+
+
+def _ignored(op: Any) -> tuple[bool, bool]:
+    """Returns whether the plan of an op ignores what it is called, and which constants it uses."""
+    rule = partition_rule_for(op)
+    is_elementwise = rule == _ELEMENTWISE and has_elementwise_rule(op) and not may_fail(op)
+    return is_elementwise, is_elementwise or rule == _BROADCAST
+
+
 Plan = Callable[[Any], bool]
 ContextKey = Callable[[Any], Hashable]
 
@@ -68,14 +83,16 @@ class RepeatedOps:
     """The ops of a module as it is read now.
 
     `movers` are the names of ops of which it matters that they are the only ones that use a value. Without `reuses`
-    each op is planned alone.
+    each op is planned alone, and `by_name` alone for its name.
     """
 
-    def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True) -> None:
+    def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True, by_name: bool = False) -> None:
         self._reuses = reuses
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
-        self._rewrites = self.arrays.repeated_rewrites()
+        names = {op.name: op for op in self.representatives}
+        ignored = {name: (False, False) if by_name else _ignored(op) for name, op in names.items()}
+        self._rewrites = self.arrays.repeated_rewrites([ignored[op.name] for op in self.representatives])
         self._context_keys: dict[Hashable, int] = {}
         self._definers = self.arrays.definers
         # The ops that are to be changed in their place, by number; each is there once.

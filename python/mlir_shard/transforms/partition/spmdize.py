@@ -70,7 +70,8 @@ class Spmdize(Pass):
 
     def _partition(self, op: Any, reuses: bool) -> None:
         meshes = editing.children(op, "sdy.mesh")
-        repeated = RepeatedOps(op, (*RESHARDING_OPS, "func.return"), reuses=reuses)
+        movers = (*RESHARDING_OPS, "func.return")
+        repeated = RepeatedOps(op, movers, reuses=reuses, by_name=bool(self.observers))
         check_sizes(op, repeated.representatives)
         op_names = {one.name for one in repeated.representatives}
         grid, device_ids = grid_of(op, op_names)
