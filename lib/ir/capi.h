@@ -103,7 +103,11 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirLocation, mlirLocationFusedGet,                                                                         \
            (MlirContext, std::intptr_t, const MlirLocation *, MlirAttribute))                                          \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirModule, mlirModuleCreateEmpty, (MlirLocation))                                                          \
+  FUNCTION(void, mlirModuleDestroy, (MlirModule))                                                                      \
   FUNCTION(MlirModule, mlirModuleFromOperation, (MlirOperation))                                                       \
+  FUNCTION(MlirBlock, mlirModuleGetBody, (MlirModule))                                                                 \
+  FUNCTION(MlirOperation, mlirModuleGetOperation, (MlirModule))                                                        \
   FUNCTION(MlirOperation, mlirOpResultGetOwner, (MlirValue))                                                           \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
   FUNCTION(unsigned, mlirOpOperandGetOperandNumber, (MlirOpOperand))                                                   \

@@ -8,7 +8,7 @@
 
 namespace mlir_shard {
 
-// As many operations may be gone from between two others.
+// As many operations may be gone from between two others before one is looked up.
 static constexpr std::size_t mostErased = 63;
 
 void OpContents::beginWalk() {
@@ -26,6 +26,8 @@ OpContents::Inside::Inside(OpContents &contents, MlirOperation op) : contents(co
   if (sequence.walk != contents.walk) {
     sequence.before.swap(sequence.now);
     sequence.now.clear();
+    sequence.places.reset();
+    sequence.follower = Sequence::nowhere;
     sequence.next = 0;
     sequence.walk = contents.walk;
   }
@@ -35,20 +37,40 @@ OpContents::Inside::Inside(OpContents &contents, MlirOperation op) : contents(co
 OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, const Content &content) {
   if (!current)
     return {false, false, false, 0};
-  std::vector<Entry> &before = current->before;
   const std::size_t number = current->now.size();
   current->now.push_back({op.pointer, block.pointer, {}});
-  const auto next = before.begin() + static_cast<std::ptrdiff_t>(current->next);
-  const std::size_t near = std::min(before.size() - current->next, mostErased + 1);
-  const auto end = next + static_cast<std::ptrdiff_t>(near);
-  const auto found = std::find_if(next, end, [&](const Entry &entry) { return entry.op == op.pointer; });
-  if (found == end) // Further on none is looked for: it is taken for one that is new.
+  const std::size_t place = current->find(op.pointer);
+  if (place == Sequence::nowhere)
     return {false, false, false, number};
-  current->next = static_cast<std::size_t>(found - before.begin()) + 1;
-  const bool isKnown = content.own && found->content.own == content.own;
+  const bool isMoved = place + 1 != current->next;
+  const Entry &found = current->before[place];
+  const bool isKnown = content.own && found.content.own == content.own;
   // The users of an operation that was not found valid have not been checked.
-  const bool isInPlace = found->content.own && found->block == block.pointer;
-  return {isInPlace, isKnown, isKnown && found->content.ignored == content.ignored, number};
+  const bool isInPlace = !isMoved && found.content.own && found.block == block.pointer;
+  return {isInPlace, isKnown, isKnown && found.content.ignored == content.ignored, number};
+}
+
+std::size_t OpContents::Sequence::find(const void *op) {
+  const auto begin = before.begin() + static_cast<std::ptrdiff_t>(next);
+  const auto end = begin + static_cast<std::ptrdiff_t>(std::min(before.size() - next, mostErased + 1));
+  const auto near = std::find_if(begin, end, [&](const Entry &entry) { return entry.op == op; });
+  if (near != end) {
+    next = static_cast<std::size_t>(near - before.begin()) + 1;
+    return next - 1;
+  }
+  if (!places) {
+    places.emplace();
+    for (const Entry &entry : before)
+      places->insert(entry.op);
+  }
+  const std::int32_t number = places->find(op);
+  if (number == PointerNumbers::absent)
+    return nowhere;
+  const auto place = static_cast<std::size_t>(number);
+  if (place == follower && place >= next)
+    next = place + 1;
+  follower = place + 1;
+  return place;
 }
 
 void OpContents::keep(std::size_t number, const Content &content) {

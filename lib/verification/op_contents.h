@@ -5,9 +5,11 @@
 #pragma once
 
 #include "ir/capi.h"
+#include "ir/pointer_map.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,8 +24,9 @@ struct Content {
 // The contents of operations, over several walks.
 //
 // The operations in each isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks
-// nothing up. Those that were valid and come in the order of the walk before, each in the same block, are in place: of
-// two of them the one that was first is so still, whatever has come or gone between them.
+// up only what is not near. Those that were valid and come in the order of the walk before, each in the same block, are
+// in place: of two of them the one that was first is so still, whatever has come or gone between them. Where many have
+// moved, the walk goes on with two that still follow each other.
 class OpContents {
   struct Sequence;
 
@@ -64,9 +67,16 @@ private:
     Content content; // Nothing for one that is not known to be valid.
   };
   struct Sequence {
+    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+    // The place in `before` of an operation that comes next; `nowhere` for one that was not there.
+    std::size_t find(const void *op);
+
     std::vector<Entry> before, now;
-    std::size_t next = 0; // In `before`.
+    std::size_t next = 0; // In `before`: those in front of it have been passed.
     std::int32_t walk = 0;
+    std::size_t follower = nowhere;       // The place after one that was found far from `next`.
+    std::optional<PointerNumbers> places; // Of all in `before`; only where it was needed.
   };
 
   std::unordered_map<const void *, Sequence> sequences;

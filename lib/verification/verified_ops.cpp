@@ -252,12 +252,41 @@ VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &k
   return verdict;
 }
 
-// Uses of symbols are verified with the module that has these.
-VerifiedOps::Verdict VerifiedOps::knownByModule(Key key) {
-  if (!accepting)
-    return specialLeaves.count(key) ? Verdict::Valid : Verdict::Unknown;
+VerifiedOps::Verdict VerifiedOps::knownAmongGrids(Key key, MlirOperation op) {
+  if (!accepting && !specialLeaves.count(key))
+    if (const Verdict verdict = verdictAmongGrids(op); verdict != Verdict::Valid)
+      return verdict;
   specialLeaves.insert(std::move(key));
   return Verdict::Valid;
+}
+
+// Uses of symbols are verified with the module that has these: here a small one, with the grids and a copy of the
+// operation.
+VerifiedOps::Verdict VerifiedOps::verdictAmongGrids(MlirOperation op) {
+  if (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")))
+    return hostVerdict(op); // A grid.
+  if (capi.mlirOperationGetFirstRegion(op))
+    return Verdict::Unknown;
+  const MlirModule alone = capi.mlirModuleCreateEmpty(capi.mlirOperationGetLocation(op));
+  const MlirBlock body = capi.mlirModuleGetBody(alone);
+  eachChild(capi, module, [&](MlirOperation child) {
+    if (nameOf(child).kind == Kind::OfGrids)
+      capi.mlirBlockAppendOwnedOperation(body, capi.mlirOperationClone(child));
+  });
+  const MlirOperation copy = capi.mlirOperationClone(op);
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
+    const MlirType type = capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i));
+    MlirOperationState state = capi.mlirOperationStateGet(toStringRef("builtin.unrealized_conversion_cast"),
+                                                          capi.mlirOperationGetLocation(op));
+    capi.mlirOperationStateAddResults(&state, 1, &type);
+    const MlirOperation made = capi.mlirOperationCreate(&state);
+    capi.mlirBlockAppendOwnedOperation(body, made);
+    capi.mlirOperationSetOperand(copy, i, capi.mlirOperationGetResult(made, 0));
+  }
+  capi.mlirBlockAppendOwnedOperation(body, copy);
+  const Verdict verdict = hostVerdict(capi.mlirModuleGetOperation(alone));
+  capi.mlirModuleDestroy(alone);
+  return verdict;
 }
 
 VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast,
@@ -293,7 +322,7 @@ VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name 
   }
   key.push_back(meshes);
   if (name.kind == Kind::OfGrids)
-    return knownByModule(std::move(key));
+    return knownAmongGrids(std::move(key), op);
   key.push_back(around.manual);
   if (name.kind == Kind::Edge)
     key.push_back(reinterpret_cast<const void *>(sourceOf(op)));

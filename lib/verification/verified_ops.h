@@ -63,7 +63,7 @@ private:
     OfConstants, // At constant operands as well.
     OfParent,    // At the operation around it.
     OfMeshes,    // At the meshes of the module, and at manual computations around it.
-    OfGrids,     // At the grids of the module, which is verified with that.
+    OfGrids,     // At the grids of the module, as a user of their symbols.
     Call,        // At the function that is called.
     Edge,        // At what its operand is of, and whether that has other uses.
     Container,   // At its own types, and at the arguments and terminators of its blocks.
@@ -108,7 +108,8 @@ private:
   Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
   Verdict visitWhole(MlirOperation op, const Around &around);
   Verdict hostVerdict(MlirOperation op);
-  Verdict knownByModule(Key key);
+  Verdict knownAmongGrids(Key key, MlirOperation op);
+  Verdict verdictAmongGrids(MlirOperation op);
   Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
   bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
   std::uint64_t sourceOf(MlirOperation edge) const;

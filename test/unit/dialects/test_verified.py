@@ -248,17 +248,20 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
                 assert known(verified, module)
 
 
+class ByParts:
+    """A module that the host may not verify as a whole."""
+
+    def __init__(self, module: Any) -> None:
+        self._CAPIPtr = module.operation._CAPIPtr
+
+    def verify(self) -> bool:
+        raise AssertionError("the host verifies the whole")
+
+
 def test_a_parsed_module_is_not_verified_again() -> None:
     module = parse(TEXT, create_context())
     verified = verified_in(module.context)
-
-    class Unverified:
-        _CAPIPtr = module.operation._CAPIPtr
-
-        def verify(self) -> bool:
-            raise AssertionError("the host verifies the whole")
-
-    assert verified.verify(Unverified())
+    assert verified.verify(ByParts(module))
 
 
 @pytest.mark.parametrize("is_inside", [False, True])
@@ -314,3 +317,68 @@ def test_an_attribute_that_is_not_valid_is_found_each_time(context: Any) -> None
     assert not known(verified, module)
     assert not known(verified, module)
     assert not by_host(module)
+
+
+GRID = """
+shard.grid @grid(shape = 2x4)
+func.func @main(%a: tensor<8xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shard.all_reduce %b on @grid grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("asks_for_changes", [False, True])
+@pytest.mark.parametrize(
+    ("grid", "axes", "is_valid"), [("grid", [0, 1], True), ("grid", [0, 2], False), ("none", [0], False)]
+)
+def test_collectives_on_grids_are_verified_alone(
+    grid: str, axes: list[int], is_valid: bool, asks_for_changes: bool, context: Any
+) -> None:
+    module, verified = parse(GRID, context), Verified()
+    assert known(verified, module)
+    first = ops_named(module, "shard.all_reduce")[0]
+    a = first.block.arguments[0]
+    with ir.InsertionPoint(first), ir.Location.unknown(context):
+        made = ir.Operation.create(
+            "shard.all_reduce",
+            [a.type],
+            [a],
+            {"grid": ir.FlatSymbolRefAttr.get(grid), "grid_axes": ir.DenseI16ArrayAttr.get(axes)},
+        )
+    alone: Any = ByParts(module)
+    with contextlib.suppress(ir.MLIRError):
+        if asks_for_changes:
+            assert verified.verify_changed(alone, capsules_of([made]), [], ()) == is_valid
+        else:
+            assert verified.verify(alone) == is_valid
+    assert by_host(module) == is_valid
+
+
+def test_another_grid_is_verified_alone(context: Any) -> None:
+    module, verified = parse(GRID, context), Verified()
+    assert known(verified, module)
+    grid = ops_named(module, "shard.grid")[0]
+    with context, ir.Location.unknown():
+        grid.attributes["sym_name"] = ir.StringAttr.get("other")
+    assert not known(verified, module)
+    assert not by_host(module)
+
+
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_many_operations_that_have_moved_are_looked_up(is_valid: bool, context: Any) -> None:
+    """Operations behind many that have moved are in place; those that have moved are looked at again."""
+    count = 300
+    lines = [f"%{i} = stablehlo.negate %a : tensor<4xf32>" for i in range(count)]
+    lines += [f"%{count + i} = stablehlo.tanh %{count + i - 1 if i else 'a'} : tensor<4xf32>" for i in range(count)]
+    lines += [f"%{2 * count + i} = stablehlo.add %{i}, %{2 * count - 1} : tensor<4xf32>" for i in range(count)]
+    body = "\n".join(lines)
+    module = parse(f"func.func @main(%a: tensor<4xf32>) {{\n{body}\nreturn\n}}", context)
+    verified = Verified()
+    assert known(verified, module)
+    negates, adds = ops_named(module, "stablehlo.negate"), ops_named(module, "stablehlo.add")
+    for op in negates:
+        op.move_before(adds[0])
+    if not is_valid:
+        adds[150].move_before(negates[150])
+    assert known(verified, module) == by_host(module) == is_valid
