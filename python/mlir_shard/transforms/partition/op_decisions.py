@@ -103,7 +103,7 @@ class OpPlan:
     `needed` is where the operands lie after their reshards, `made` where the results lie as the op makes them.
     `whole_reshards` are those of results that a partition rule has left replicated. `argument_types` are those of the
     blocks in the regions, in order, `combined` the axes along which partial results are put together at once, `halos`
-    the halo exchanges of operands, `arrivals` the reshards of the arguments of its block, in which no other op has them.
+    the halo exchanges of operands, `arrivals` the reshards of the arguments of the function whose first plan it is.
     """
 
     op: Any
