@@ -32,8 +32,8 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 } // namespace
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
-    : capi(capi), functionKeys(capi, context, ignored),
-      signatures(capi, context, withSignatures(ignored)) {}
+    : capi(capi), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
+      symbolSignatures(capi, context, {"stablehlo.mesh"}) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
 
@@ -126,7 +126,7 @@ void VerifiedOps::readSymbols(MlirOperation module) {
         functionTypes[toView(capi.mlirStringAttrGetValue(symbol))] = capi.mlirTypeAttrGetValue(type);
       functionsContent = mixed(mixed(functionsContent, symbol.pointer), type.pointer);
     } else
-      found.push_back(asPointer(signatures.of(child)));
+      found.push_back(asPointer(symbolSignatures.of(child)));
   });
   const auto number = static_cast<std::int32_t>(meshNumbers.size() + 1);
   meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);

@@ -123,6 +123,7 @@ private:
   const Capi &capi;
   FunctionKeys functionKeys;
   Signatures signatures;
+  Signatures symbolSignatures; // Without what no user of a symbol looks at.
   PointerMap numbersOfNames;
   std::deque<Name> names; // By number; these stay where they are.
   std::unordered_set<std::uint64_t> leaves;
