@@ -3,11 +3,11 @@
 
 // The Python module mlir_shard._native: what has to look at every character or every operation of a module.
 
-#include "array_bindings.h"
+#include "arrays/array_bindings.h"
+#include "arrays/module_arrays.h"
 #include "bindings.h"
 #include "ir/capi.h"
 #include "ir/inherent_names.h"
-#include "ir/module_arrays.h"
 #include "ir/walk.h"
 #include "rewriting/merge.h"
 

@@ -4,7 +4,7 @@
 // What a fixpoint goes through: nodes of some kind, each with the values it uses and those it defines.
 #pragma once
 
-#include "ir/module_arrays.h"
+#include "arrays/module_arrays.h"
 
 #include <cstdint>
 #include <functional>

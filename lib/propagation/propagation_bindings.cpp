@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "array_bindings.h"
+#include "arrays/array_bindings.h"
 #include "bindings.h"
 #include "propagation/fixpoint.h"
 #include "propagation/nodes.h"

@@ -4,8 +4,8 @@
 // The operations inserted around one to reshard its operands and results.
 #pragma once
 
+#include "arrays/made_ops.h"
 #include "ir/capi.h"
-#include "ir/made_ops.h"
 
 #include <cstdint>
 #include <string>

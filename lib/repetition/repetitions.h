@@ -4,8 +4,8 @@
 // Operations that are isomorphic to an earlier one in all that decides how they are rewritten.
 #pragma once
 
-#include "ir/module_arrays.h"
-#include "ir/region_contents.h"
+#include "arrays/module_arrays.h"
+#include "arrays/region_contents.h"
 #include "ir/signatures.h"
 
 #include <cstdint>

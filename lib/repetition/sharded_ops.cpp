@@ -3,7 +3,7 @@
 
 #include "repetition/sharded_ops.h"
 
-#include "ir/region_contents.h"
+#include "arrays/region_contents.h"
 
 #include <utility>
 

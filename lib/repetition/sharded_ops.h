@@ -5,7 +5,7 @@
 // numbers: the numbers say how the values are sharded.
 #pragma once
 
-#include "ir/module_arrays.h"
+#include "arrays/module_arrays.h"
 #include "repetition/insertion.h"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 // Constant expressions of a module, and a copy of all that makes them for each of their uses.
 #pragma once
 
-#include "ir/module_arrays.h"
+#include "arrays/module_arrays.h"
 
 #include <cstdint>
 #include <functional>

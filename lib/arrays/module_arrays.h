@@ -4,8 +4,8 @@
 // A module read once into flat arrays, so that what goes over all operations need not go through the IR.
 #pragma once
 
+#include "arrays/made_ops.h"
 #include "ir/capi.h"
-#include "ir/made_ops.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
 

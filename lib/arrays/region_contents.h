@@ -4,7 +4,7 @@
 // What is in the regions of operations, as numbers to compare.
 #pragma once
 
-#include "ir/module_arrays.h"
+#include "arrays/module_arrays.h"
 
 #include <cstdint>
 #include <vector>

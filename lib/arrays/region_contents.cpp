@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "ir/region_contents.h"
+#include "arrays/region_contents.h"
 
 #include <algorithm>
 #include <unordered_map>

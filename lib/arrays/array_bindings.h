@@ -4,7 +4,7 @@
 // Numbers of operations and values between Python and native code, without an object of Python's for each.
 #pragma once
 
-#include "ir/module_arrays.h"
+#include "arrays/module_arrays.h"
 
 #include <pybind11/pybind11.h>
 
