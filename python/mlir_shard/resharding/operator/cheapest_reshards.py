@@ -102,7 +102,7 @@ class CheapestReshards:
 
 @lru_cache(maxsize=1)
 def shared_cheapest_reshards() -> CheapestReshards:
-    """Returns those by the prices of the planner, whose cache all programs of the process share."""
+    """Returns the choices by the planner's prices, whose cache all programs of the process share."""
     return CheapestReshards(PlannedPrices())
 
 

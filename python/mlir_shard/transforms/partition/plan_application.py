@@ -152,10 +152,10 @@ class PlanApplication:
             self._compute(planned)
 
     def arrive(self, planned: OpPlan) -> None:
-        """Reshards the arguments of the block that an op is the first of to their placements, before it changes."""
+        """Reshards the arguments of the block of an op as its plan has it, before the op changes."""
         if not any(planned.arrivals):
             return
-        # Ops before that one are isomorphic to others, and may use the arguments too.
+        # Ops before it, which are isomorphic to those of another function, may use the arguments too.
         with ir.InsertionPoint.at_block_begin(planned.op.block), planned.op.location:
             for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
                 uses = uses_of(argument)

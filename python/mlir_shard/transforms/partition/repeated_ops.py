@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Isomorphic ops are planned once and rewritten natively as the first of them, elementwise ops of any name.
+"""Isomorphic ops are planned once and rewritten natively as the first of them. Elementwise ops may differ in name.
 
 What is known of each value is a number: equal knowledge is the same number.
 """
@@ -63,13 +63,13 @@ class NumberedValues(Generic[Known]):
         return number
 
 
-# Of ops that are made local by the types of their results, without a look at their operands.
+# Partition rules that change the types of results alone, whatever the operands are.
 _ELEMENTWISE = PartitionRule(set_result_types, allows_uneven=True, pure=True)
 _BROADCAST = PartitionRule(set_result_types, makes_elements=True, allows_uneven=True, pure=True)
 
 
 def _ignored(op: Any) -> tuple[bool, bool]:
-    """Returns whether the plan of an op ignores what it is called, and which constants it uses."""
+    """Returns whether the plan of an op is independent of its name, and of the constants that it uses."""
     rule = partition_rule_for(op)
     is_elementwise = rule == _ELEMENTWISE and has_elementwise_rule(op) and not may_fail(op)
     return is_elementwise, is_elementwise or rule == _BROADCAST
@@ -83,7 +83,7 @@ class RepeatedOps:
     """The ops of a module as it is read now.
 
     `movers` are the names of ops of which it matters that they are the only ones that use a value. Without `reuses`
-    each op is planned alone, and `by_name` alone for its name.
+    each op is planned individually. With `by_name`, isomorphic ops have one name.
     """
 
     def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True, by_name: bool = False) -> None:
