@@ -8,6 +8,7 @@
 #include "ir/function_signature.h"
 #include "ir/walk.h"
 #include "rewriting/inlining.h"
+#include "rewriting/merge.h"
 #include "rewriting/replacement.h"
 #include "rewriting/unused.h"
 
@@ -60,6 +61,7 @@ public:
   }
 
   bool mayHaveUnusedBelow(const Capsule &op) const { return mayHaveUnused(capi, host.operation(op)); }
+  bool mayHaveCommonBelow(const Capsule &op) const { return mayHaveCommon(capi, host.operation(op)); }
 
   bool eraseUnusedBelow(const Capsule &op, const std::vector<std::string> &pure, const std::vector<std::string> &others,
                         const std::function<bool(Capsule)> &isPure) const {
@@ -175,6 +177,8 @@ void defineEditor(py::module_ &module) {
       .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"),
            "Whether an operation below one, not the last of its block, has no used result and may be one that the host\n"
            "erases, which those of sdy are not.")
+      .def("may_have_common", &Editor::mayHaveCommonBelow, py::arg("op"),
+           "Whether two operations with results below one, in one function, may be equal, or one may be unused.")
       .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
            py::arg("is_pure"),
            "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"

@@ -11,20 +11,6 @@
 
 namespace mlir_shard {
 
-namespace {
-bool isUsed(const Capi &capi, MlirOperation op) {
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
-      return true;
-  return false;
-}
-
-bool isTerminator(const Capi &capi, MlirOperation op) {
-  return !capi.mlirOperationGetNextInBlock(op) &&
-         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
-}
-} // namespace
-
 bool mayHaveUnused(const Capi &capi, MlirOperation root) {
   // By the name, whether the host erases none of its operations.
   std::unordered_map<const void *, bool> kept;

@@ -130,6 +130,14 @@ def may_have_unused(root: Any) -> bool:
     return _editor().may_have_unused(root.operation._CAPIPtr)
 
 
+def may_have_common(root: Any) -> bool:
+    """Whether two operations with results in one function may be equal, or the results of one are unused.
+
+    Operations may be equal if they agree in name, types, attributes and, in some order, operands.
+    """
+    return _editor().may_have_common(root.operation._CAPIPtr)
+
+
 def erase_unused(root: Any, pure: Sequence[str], others: Sequence[str], is_pure: Callable[[Any], bool]) -> bool:
     """Erases the operations below `root` with the names in `pure` whose results nothing uses, and of those named in
     `others` the ones that are pure; those that only such ones use go too. Returns whether there was one."""

@@ -23,8 +23,9 @@
 // CHECK: {{^}}partition: make
 // CHECK: --spmdize
 // CHECK: {{^}}communication: make
-// CHECK: {{^}}Passes and pipelines of upstream MLIR and StableHLO:
+// CHECK: {{^}}canonicalize: simplify
 // CHECK: --cse {{ *}}- Eliminate common sub-expressions
+// CHECK: {{^}}Passes and pipelines of upstream MLIR and StableHLO:
 // CHECK: --inline {{ *}}- Inline function calls
 // CHECK-NOT: max-iterations
 // CHECK: --stablehlo-legalize-to-vhlo {{ *}}- Convert StableHLO to VHLO

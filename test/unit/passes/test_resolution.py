@@ -71,7 +71,8 @@ def test_pipelines_of_the_host() -> None:
         ),
         ("builtin.module(on-any{tims=1})", 22, "'on-any' has no option 'tims'; did you mean 'times'?"),
         ("builtin.module(on-any{times=x})", 22, "option 'times' of 'on-any' takes an integer, not 'x'"),
-        ("builtin.module(cse{x=1})", 19, "'cse' has no option 'x'"),
+        ("builtin.module(cse{x=1})", 19, "'cse' has no option 'x': it has no options"),
+        ("builtin.module(sccp{x=1})", 20, "'sccp' has no option 'x'"),
         (
             "builtin.module(on-function)",
             15,
