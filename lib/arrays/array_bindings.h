@@ -24,17 +24,17 @@ inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &b
   return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
 }
 
-// Numbers as their memory.
+// The memory of numbers, which Python reads as an array.
 inline pybind11::bytes asMemory(const std::vector<std::int32_t> &numbers) {
   return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(std::int32_t)};
 }
 
-// Some of the operations of a module, by number, left native until Python wants to see them.
+// Some of the operations of a module, by number, kept native until Python needs them.
 struct Operations {
   std::shared_ptr<const ModuleArrays> arrays;
   std::vector<std::int32_t> numbers;
 
-  // Those of which `wanted` says that their signature is.
+  // Those whose signature is wanted, in their order.
   Operations where(const std::vector<bool> &wanted) const {
     Operations found{arrays, {}};
     for (std::int32_t op : numbers)

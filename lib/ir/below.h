@@ -67,19 +67,6 @@ inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperat
   return found;
 }
 
-// Whether an operation uses a result of this one.
-inline bool isUsed(const Capi &capi, MlirOperation op) {
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
-      return true;
-  return false;
-}
-
-inline bool isTerminator(const Capi &capi, MlirOperation op) {
-  return !capi.mlirOperationGetNextInBlock(op) &&
-         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
-}
-
 // The names as the context of `op` holds them, to compare by pointer.
 inline std::vector<const void *> identifiers(const Capi &capi, MlirOperation op,
                                              const std::vector<std::string> &names) {

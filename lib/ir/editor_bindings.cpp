@@ -61,7 +61,7 @@ public:
   }
 
   bool mayHaveUnusedBelow(const Capsule &op) const { return mayHaveUnused(capi, host.operation(op)); }
-  bool mayHaveCommonBelow(const Capsule &op) const { return mayHaveCommon(capi, host.operation(op)); }
+  bool mayHaveRedundantBelow(const Capsule &op) const { return mayHaveRedundant(capi, host.operation(op)); }
 
   bool eraseUnusedBelow(const Capsule &op, const std::vector<std::string> &pure, const std::vector<std::string> &others,
                         const std::function<bool(Capsule)> &isPure) const {
@@ -175,10 +175,9 @@ void defineEditor(py::module_ &module) {
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
            "for each, in the order of the text.")
       .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"),
-           "Whether an operation below one, not the last of its block, has no used result and may be one that the host\n"
-           "erases, which those of sdy are not.")
-      .def("may_have_common", &Editor::mayHaveCommonBelow, py::arg("op"),
-           "Whether two operations with results below one, in one function, may be equal, or one may be unused.")
+           "Whether an operation below one that is not of sdy is dead if it has no effects.")
+      .def("may_have_redundant", &Editor::mayHaveRedundantBelow, py::arg("op"),
+           "Whether two operations with results below one, in one function, may be equal, or one may be dead.")
       .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
            py::arg("is_pure"),
            "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"

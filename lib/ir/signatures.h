@@ -61,7 +61,7 @@ public:
   // The signature of an operation.
   std::int32_t of(MlirOperation op) { return number(op, capi.mlirOperationGetName(op).pointer); }
 
-  // The signature of an operation without its name, which is no signature with a name.
+  // The signature of an operation without its name. Signatures with and without names are distinct.
   std::int32_t ofAnyName(MlirOperation op) { return number(op, nullptr); }
 
   // A hash of the ignored attributes of the operation whose signature was asked for last.

@@ -7,9 +7,9 @@
 #include "ir/mixed.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
+#include "rewriting/unused.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -134,28 +134,25 @@ std::vector<MlirOperation> mergeEqual(const Capi &capi, MlirOperation root, cons
   return merger.kept();
 }
 
-bool mayHaveCommon(const Capi &capi, MlirOperation root) {
+bool mayHaveRedundant(const Capi &capi, MlirOperation root) {
   Signatures signatures(capi, capi.mlirOperationGetContext(root), {});
   std::unordered_set<std::uint64_t> hashes;
   bool found = false;
   eachBelow(capi, root, false, [&](MlirOperation op) {
     if (found)
       return;
-    if (!isUsed(capi, op)) {
-      if (isTerminator(capi, op))
-        return;
-      const std::string_view name = toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op)));
-      const bool isSymbol = name == "func.func" || name == "builtin.module" || name == "sdy.mesh" || name == "shard.grid";
-      found = !isSymbol;
-      // What is in one function is equal to nothing in another.
-      if (isSymbol)
+    if (!capi.mlirOperationGetNumResults(op)) {
+      found = mayBeDead(capi, op);
+      // Operations of different functions are not equal.
+      if (isSymbol(capi, op))
         hashes.clear();
-    } else {
-      std::uint64_t operands = 0;
-      for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-        operands += mixed(1, capi.mlirOperationGetOperand(op, i).pointer);
-      found = !hashes.insert(mixed(operands, static_cast<std::uint64_t>(signatures.of(op)))).second;
+      return;
     }
+    std::uint64_t operands = 0;
+    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+      operands += mixed(1, capi.mlirOperationGetOperand(op, i).pointer);
+    found = mayBeDead(capi, op) ||
+            !hashes.insert(mixed(operands, static_cast<std::uint64_t>(signatures.of(op)))).second;
   });
   return found;
 }

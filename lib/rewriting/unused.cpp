@@ -7,24 +7,40 @@
 #include "ir/walk.h"
 
 #include <string_view>
-#include <unordered_map>
 
 namespace mlir_shard {
 
+namespace {
+std::string_view nameOf(const Capi &capi, MlirOperation op) {
+  return toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op)));
+}
+
+bool isUsed(const Capi &capi, MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
+      return true;
+  return false;
+}
+
+bool isTerminator(const Capi &capi, MlirOperation op) {
+  return !capi.mlirOperationGetNextInBlock(op) &&
+         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
+}
+} // namespace
+
+bool isSymbol(const Capi &capi, MlirOperation op) {
+  return !capi.mlirOperationGetNumResults(op) &&
+         (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")) || nameOf(capi, op) == "builtin.module");
+}
+
+bool mayBeDead(const Capi &capi, MlirOperation op) {
+  return !isUsed(capi, op) && !isTerminator(capi, op) && !isSymbol(capi, op);
+}
+
 bool mayHaveUnused(const Capi &capi, MlirOperation root) {
-  // By the name, whether the host erases none of its operations.
-  std::unordered_map<const void *, bool> kept;
   bool found = false;
   eachBelow(capi, root, false, [&](MlirOperation op) {
-    if (found || isTerminator(capi, op) || isUsed(capi, op))
-      return;
-    const MlirIdentifier name = capi.mlirOperationGetName(op);
-    const auto [known, isNew] = kept.try_emplace(name.pointer, false);
-    if (isNew) {
-      const std::string_view text = toView(capi.mlirIdentifierStr(name));
-      known->second = text.rfind("sdy.", 0) == 0 || text == "func.func" || text == "builtin.module";
-    }
-    found = !known->second;
+    found = found || (mayBeDead(capi, op) && nameOf(capi, op).rfind("sdy.", 0) != 0);
   });
   return found;
 }

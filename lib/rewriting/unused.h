@@ -12,8 +12,13 @@
 
 namespace mlir_shard {
 
-// Whether an operation under `root`, not the last of its block, has no used result and may be one that the host erases:
-// those of sdy, of which it knows no effects, and functions are not.
+// Whether an operation is a symbol, or a module.
+bool isSymbol(const Capi &capi, MlirOperation op);
+
+// Whether an operation is dead if it has no effects: no result is used, and it is no terminator, symbol or module.
+bool mayBeDead(const Capi &capi, MlirOperation op);
+
+// Whether an operation under `root` that is not of sdy may be dead.
 bool mayHaveUnused(const Capi &capi, MlirOperation root);
 
 // Erases the operations under `root` with the names in `pure` that have no used result, the last one first, so that

@@ -56,6 +56,7 @@ std::size_t OpContents::Sequence::find(const void *op) {
   const auto near = std::find_if(begin, end, [&](const Entry &entry) { return entry.op == op; });
   if (near != end) {
     next = static_cast<std::size_t>(near - before.begin()) + 1;
+    follower = nowhere;
     return next - 1;
   }
   if (!places) {

@@ -130,12 +130,12 @@ def may_have_unused(root: Any) -> bool:
     return _editor().may_have_unused(root.operation._CAPIPtr)
 
 
-def may_have_common(root: Any) -> bool:
-    """Whether two operations with results in one function may be equal, or the results of one are unused.
+def may_have_redundant(root: Any) -> bool:
+    """Returns whether two operations with results in one function may be equal, or one may be dead.
 
     Operations may be equal if they agree in name, types, attributes and, in some order, operands.
     """
-    return _editor().may_have_common(root.operation._CAPIPtr)
+    return _editor().may_have_redundant(root.operation._CAPIPtr)
 
 
 def erase_unused(root: Any, pure: Sequence[str], others: Sequence[str], is_pure: Callable[[Any], bool]) -> bool:

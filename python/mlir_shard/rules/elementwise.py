@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.rules.builder import pointwise
-from mlir_shard.rules.registry import RuleOptions, rule_function_of, sharding_rule
+from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.sharding import OpShardingRule
 
 _names: set[str] = set()
@@ -22,11 +22,6 @@ def register_elementwise(*names: str) -> None:
 def is_elementwise(name: str) -> bool:
     """Whether ops of this name were registered as elementwise."""
     return name in _names or f"{name.partition('.')[0]}.*" in _names
-
-
-def has_elementwise_rule(op: Any) -> bool:
-    """Whether `elementwise` is the sharding rule of an op without regions."""
-    return not len(op.regions) and rule_function_of(op) is elementwise
 
 
 def elementwise(op: Any, options: RuleOptions) -> OpShardingRule | None:

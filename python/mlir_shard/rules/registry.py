@@ -130,13 +130,6 @@ def has_rule(op: Any) -> bool:
     return _entry_of(op.operation) is not None
 
 
-def rule_function_of(op: Any) -> RuleFunction | None:
-    """The function that is registered for the rules of ops like this one, unless it has a rule of its own."""
-    op = op.operation
-    entry = None if sdy.SHARDING_RULE in op.attributes else _entry_of(op)
-    return None if entry is None else entry.function
-
-
 def is_ruled_from_outside(op: Any) -> bool:
     """Whether the sharding rule of `op` comes from a user: from a registration, or from a custom rule on the op."""
     op = op.operation

@@ -22,7 +22,8 @@ KNOWN = 7
 class Repeated:
     """The operations in the function of a module, and which of them a visit plans.
 
-    Those that are `interchangeable`, by name, may differ in it, and with those that are `constant_blind` in constants.
+    Isomorphic operations may differ in `interchangeable` names, and those and the names in `ignoring_constants` in the
+    constants that they use.
     """
 
     def __init__(
@@ -30,13 +31,13 @@ class Repeated:
         body: str,
         arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>",
         interchangeable: Collection[str] = (),
-        constant_blind: Collection[str] = (),
+        ignoring_constants: Collection[str] = (),
     ) -> None:
         text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}"
         self.module = asm.parse_module(text, create_context())
         self.arrays = ModuleArrays(self.module)
         names = [op.name.removeprefix("stablehlo.") for op in self.arrays.representatives()]
-        ignored = [(name in interchangeable, name in (*interchangeable, *constant_blind)) for name in names]
+        ignored = [(name in interchangeable, name in (*interchangeable, *ignoring_constants)) for name in names]
         self.rewrites = self.arrays.repeated_rewrites(ignored)
         self.states = array("i", [UNKNOWN]) * self.arrays.value_count
         self.block = self.module.body.operations[0].operation.regions[0].blocks[0]
@@ -157,7 +158,7 @@ def test_constants_may_not_count() -> None:
         %1 = stablehlo.negate %l : tensor<4xf32>
         %2 = stablehlo.tanh %a : tensor<4xf32>
         %3 = stablehlo.negate %a : tensor<4xf32>"""
-    repeated = Repeated(body, constant_blind=("negate",))
+    repeated = Repeated(body, ignoring_constants=("negate",))
     repeated.lie(repeated.block.arguments[0], KNOWN)
     assert repeated.visit() == [0, 1, 2, 4]
 

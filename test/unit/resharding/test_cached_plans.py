@@ -24,7 +24,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import Mesh, ReductionOp
 
 PIPELINE = "builtin.module(shard-propagate,shard-spmdize{planner=optimal})"
-MESHES = [mesh_of(2, 2), mesh_of(4, 2), mesh_of(2, 2, 2), mesh_of(2, 2, 3, 2)]
+MESHES = [mesh_of(2, 2), mesh_of(4, 2), mesh_of(2, 2, 3, 2), mesh_of(8, 4, 4, 2, 2)]
 
 
 def some_pairs(mesh: Mesh, count: int) -> list[tuple[TensorLayout, TensorLayout]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.ir.editing import may_have_common
+from mlir_shard.ir.editing import may_have_redundant
 from mlir_shard.passes import host_passes
 from mlir_shard.passes.registry import Pass, register
 
@@ -23,7 +23,7 @@ class CSE(Pass):
     summary = "Eliminate common sub-expressions"
 
     def run(self, op: Any) -> bool | None:
-        if not may_have_common(op):
+        if not may_have_redundant(op):
             return False
         host_passes.run(f"{op.name}(cse)", op.operation, verify_each=False)
         return None

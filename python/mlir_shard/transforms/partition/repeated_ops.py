@@ -13,8 +13,9 @@ from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.rules.elementwise import has_elementwise_rule
-from mlir_shard.rules.partition import PartitionRule, partition_rule_for, set_result_types
+from mlir_shard.rules.elementwise import is_elementwise
+from mlir_shard.rules.partition import partition_rule_for, set_result_types
+from mlir_shard.rules.registry import is_ruled_from_outside
 from mlir_shard.rules.uneven_shards import may_fail
 
 Known = TypeVar("Known", bound=Hashable)
@@ -63,16 +64,13 @@ class NumberedValues(Generic[Known]):
         return number
 
 
-# Partition rules that change the types of results alone, whatever the operands are.
-_ELEMENTWISE = PartitionRule(set_result_types, allows_uneven=True, pure=True)
-_BROADCAST = PartitionRule(set_result_types, makes_elements=True, allows_uneven=True, pure=True)
-
-
 def _ignored(op: Any) -> tuple[bool, bool]:
     """Returns whether the plan of an op is independent of its name, and of the constants that it uses."""
     rule = partition_rule_for(op)
-    is_elementwise = rule == _ELEMENTWISE and has_elementwise_rule(op) and not may_fail(op)
-    return is_elementwise, is_elementwise or rule == _BROADCAST
+    if rule is None or not rule.pure or rule.localize is not set_result_types or rule.unshardable or len(op.regions):
+        return False, False
+    is_any_elementwise = is_elementwise(op.name) and not is_ruled_from_outside(op) and not may_fail(op)
+    return is_any_elementwise, is_any_elementwise or rule.makes_elements
 
 
 Plan = Callable[[Any], bool]
