@@ -103,6 +103,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirLocation, mlirLocationFusedGet,                                                                         \
            (MlirContext, std::intptr_t, const MlirLocation *, MlirAttribute))                                          \
   FUNCTION(bool, mlirLocationIsAFileLineColRange, (MlirLocation))                                                      \
+  FUNCTION(MlirLocation, mlirLocationUnknownGet, (MlirContext))                                                        \
   FUNCTION(MlirModule, mlirModuleCreateEmpty, (MlirLocation))                                                          \
   FUNCTION(void, mlirModuleDestroy, (MlirModule))                                                                      \
   FUNCTION(MlirModule, mlirModuleFromOperation, (MlirOperation))                                                       \

@@ -7,6 +7,7 @@
 #include "ir/capsules.h"
 #include "ir/function_signature.h"
 #include "ir/walk.h"
+#include "rewriting/common_ops.h"
 #include "rewriting/inlining.h"
 #include "rewriting/merge.h"
 #include "rewriting/replacement.h"
@@ -61,7 +62,14 @@ public:
   }
 
   bool mayHaveUnusedBelow(const Capsule &op) const { return mayHaveUnused(capi, host.operation(op)); }
-  bool mayHaveRedundantBelow(const Capsule &op) const { return mayHaveRedundant(capi, host.operation(op)); }
+
+  py::tuple eliminateCommonBelow(const Capsule &op, const PurityOfNames &purities,
+                                 const std::function<Purity(Capsule)> &ofOperation) const {
+    const Eliminated found = eliminateCommonOps(capi, host.operation(op), purities, [&](MlirOperation one) {
+      return ofOperation(host.capsule(one));
+    });
+    return py::make_tuple(found.isAny, host.capsules(found.kept));
+  }
 
   bool eraseUnusedBelow(const Capsule &op, const std::vector<std::string> &pure, const std::vector<std::string> &others,
                         const std::function<bool(Capsule)> &isPure) const {
@@ -157,6 +165,14 @@ void defineEditor(py::module_ &module) {
       .value("ARGUMENTS", Side::Arguments)
       .value("RESULTS", Side::Results);
 
+  py::enum_<Purity>(module, "Purity", "What the elimination of common sub-expressions may do with an operation.")
+      .value("IMPURE", Purity::Impure)
+      .value("ISOLATED", Purity::Isolated)
+      .value("REMOVABLE", Purity::Removable)
+      .value("PURE", Purity::Pure)
+      .value("COMMUTATIVE", Purity::Commutative)
+      .value("VARIES", Purity::Varies);
+
   py::class_<Editor>(module, "Editor", "Reads and changes many operations, each distinct attribute looked at once.")
       .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
       .def("named_in_each", &Editor::namedInEach, py::arg("ops"), py::arg("names"),
@@ -176,8 +192,10 @@ void defineEditor(py::module_ &module) {
            "for each, in the order of the text.")
       .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"),
            "Whether an operation below one that is not of sdy is dead if it has no effects.")
-      .def("may_have_redundant", &Editor::mayHaveRedundantBelow, py::arg("op"),
-           "Whether two operations with results below one, in one function, may be equal, or one may be dead.")
+      .def("eliminate_common", &Editor::eliminateCommonBelow, py::arg("op"), py::arg("purities"),
+           py::arg("of_operation"),
+           "Replaces operations below one by equal ones before them and erases unused ones; whether there was any, and\n"
+           "those that have replaced others. `purities` are of names, `of_operation(op)` of one that has no more to it.")
       .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
            py::arg("is_pure"),
            "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"

@@ -4,14 +4,11 @@
 #include "rewriting/merge.h"
 
 #include "ir/below.h"
-#include "ir/mixed.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
-#include "rewriting/unused.h"
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace mlir_shard {
 namespace {
@@ -132,29 +129,6 @@ std::vector<MlirOperation> mergeEqual(const Capi &capi, MlirOperation root, cons
   Merger merger(capi, capi.mlirOperationGetContext(root), names, merges);
   merger.visit(root);
   return merger.kept();
-}
-
-bool mayHaveRedundant(const Capi &capi, MlirOperation root) {
-  Signatures signatures(capi, capi.mlirOperationGetContext(root), {});
-  std::unordered_set<std::uint64_t> hashes;
-  bool found = false;
-  eachBelow(capi, root, false, [&](MlirOperation op) {
-    if (found)
-      return;
-    if (!capi.mlirOperationGetNumResults(op)) {
-      found = mayBeDead(capi, op);
-      // Operations of different functions are not equal.
-      if (isSymbol(capi, op))
-        hashes.clear();
-      return;
-    }
-    std::uint64_t operands = 0;
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-      operands += mixed(1, capi.mlirOperationGetOperand(op, i).pointer);
-    found = mayBeDead(capi, op) ||
-            !hashes.insert(mixed(operands, static_cast<std::uint64_t>(signatures.of(op)))).second;
-  });
-  return found;
 }
 
 bool dropRepeated(const Capi &capi, const std::vector<Droppable> &ops) {

@@ -24,11 +24,6 @@ using MergedOperands = std::optional<std::vector<std::intptr_t>>;
 std::vector<MlirOperation> mergeEqual(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                 const std::function<MergedOperands(MlirOperation)> &merges);
 
-// Whether there may be redundant operations under `root`, which the elimination of common sub-expressions removes: two
-// operations with results in one function agree in name, types, attributes and, in some order, operands; or one may be
-// dead.
-bool mayHaveRedundant(const Capi &capi, MlirOperation root);
-
 // An operation without effects; those of a group are equal if their operands are.
 struct Droppable {
   static constexpr std::int32_t unequal = -2, identity = -3;

@@ -15,18 +15,18 @@ std::string_view nameOf(const Capi &capi, MlirOperation op) {
   return toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op)));
 }
 
+bool isTerminator(const Capi &capi, MlirOperation op) {
+  return !capi.mlirOperationGetNextInBlock(op) &&
+         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
+}
+} // namespace
+
 bool isUsed(const Capi &capi, MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
     if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
       return true;
   return false;
 }
-
-bool isTerminator(const Capi &capi, MlirOperation op) {
-  return !capi.mlirOperationGetNextInBlock(op) &&
-         capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
-}
-} // namespace
 
 bool isSymbol(const Capi &capi, MlirOperation op) {
   return !capi.mlirOperationGetNumResults(op) &&

@@ -12,6 +12,9 @@
 
 namespace mlir_shard {
 
+// Whether a result of an operation has a use.
+bool isUsed(const Capi &capi, MlirOperation op);
+
 // Whether an operation is a symbol, or a module.
 bool isSymbol(const Capi &capi, MlirOperation op);
 

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from mlir_shard import _native, host
+from mlir_shard._native import Purity as Purity
 from mlir_shard._native import Side as Side
 from mlir_shard.asm.module import native_host
 from mlir_shard.host import ir
@@ -130,12 +131,22 @@ def may_have_unused(root: Any) -> bool:
     return _editor().may_have_unused(root.operation._CAPIPtr)
 
 
-def may_have_redundant(root: Any) -> bool:
-    """Returns whether two operations with results in one function may be equal, or one may be dead.
+def eliminate_common_ops(
+    root: Any, purities: Mapping[str, Purity], of_operation: Callable[[Any], Purity]
+) -> OperationList | None:
+    """Replaces operations below `root` by equal ones that dominate them, and erases unused ones.
 
-    Operations may be equal if they agree in name, types, attributes and, in some order, operands.
+    Args:
+        purities: by the names of all operations below `root`, whose regions have one block at most.
+        of_operation: gives the purity of an operation whose name has `VARIES`.
+
+    Returns:
+        The operations that have replaced others; None if nothing has changed.
     """
-    return _editor().may_have_redundant(root.operation._CAPIPtr)
+    is_any, kept = _editor().eliminate_common(
+        root.operation._CAPIPtr, list(purities.items()), lambda capsule: of_operation(_operation(capsule))
+    )
+    return OperationList(kept) if is_any else None
 
 
 def erase_unused(root: Any, pure: Sequence[str], others: Sequence[str], is_pure: Callable[[Any], bool]) -> bool:
@@ -276,9 +287,14 @@ def take_links(ops: Sequence[Any], side: Side, name: str, attribute: str) -> lis
 ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")
 
 
+def first_operations(root: Any) -> list[Any]:
+    """The first operation of each name below `root`, in pre-order."""
+    return _operations(native_host().first_operations(root.operation._CAPIPtr))
+
+
 def first_names(root: Any) -> list[str]:
     """The names of the operations below `root`, each once, in the order in which they first come."""
-    return [op.name for op in _operations(native_host().first_operations(root.operation._CAPIPtr))]
+    return [op.name for op in first_operations(root)]
 
 
 def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:

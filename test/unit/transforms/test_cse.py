@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`cse` beside the host's pass of that name, which it does not run where nothing can change."""
+"""`cse` beside the host's pass of that name."""
 
 from __future__ import annotations
 
@@ -92,6 +92,130 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
     module = mlir_shard.parse(text, context)
     mlir_shard.run(module, "builtin.module(cse)")
     assert mlir_shard.print_module(module) == by_host(text, context)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # The operands of a sum may come in any order, inside regions too; those of a difference may not.
+        """
+        %0 = stablehlo.constant dense<0.0> : tensor<f32>
+        %1 = stablehlo.reduce(%a init: %0) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%x: tensor<f32>, %y: tensor<f32>) {
+          %s = stablehlo.add %x, %y : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }
+        %2 = stablehlo.reduce(%a init: %0) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%x: tensor<f32>, %y: tensor<f32>) {
+          %s = stablehlo.add %y, %x : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }
+        %3 = stablehlo.reduce(%a init: %0) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%x: tensor<f32>, %y: tensor<f32>) {
+          %s = stablehlo.subtract %x, %y : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }
+        %4 = stablehlo.reduce(%a init: %0) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+          reducer(%x: tensor<f32>, %y: tensor<f32>) {
+          %s = stablehlo.subtract %y, %x : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        }
+        %5 = func.call @use4(%1, %2, %3, %4) : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+        """,
+        # Values from outside of a region tell it from others.
+        """
+        %i = stablehlo.constant dense<1> : tensor<i32>
+        %0 = "stablehlo.case"(%i) ({
+          %n = stablehlo.negate %a : tensor<4xf32>
+          stablehlo.return %n : tensor<4xf32>
+        }) : (tensor<i32>) -> tensor<4xf32>
+        %1 = "stablehlo.case"(%i) ({
+          %n = stablehlo.negate %0 : tensor<4xf32>
+          stablehlo.return %n : tensor<4xf32>
+        }) : (tensor<i32>) -> tensor<4xf32>
+        %2 = "stablehlo.case"(%i) ({
+          %n = stablehlo.negate %a : tensor<4xf32>
+          stablehlo.return %n : tensor<4xf32>
+        }) : (tensor<i32>) -> tensor<4xf32>
+        %5 = func.call @use(%0, %1, %2) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        """,
+        # Tensors may have the memory effects of custom calls.
+        """
+        %0 = stablehlo.custom_call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = stablehlo.custom_call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %2 = stablehlo.custom_call @g(%a) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+        %3 = stablehlo.custom_call @g(%a) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+        %4 = func.call @use(%0, %1, %2) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        %5 = func.call @use(%0, %1, %3) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        """,
+        # An operation of linalg on memory writes it, and one on tensors does not.
+        """
+        %0 = linalg.add ins(%a, %a : tensor<4xf32>, tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>
+        %1 = linalg.add ins(%a, %a : tensor<4xf32>, tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>
+        linalg.add ins(%m, %m : memref<4xf32>, memref<4xf32>) outs(%m : memref<4xf32>)
+        linalg.add ins(%m, %m : memref<4xf32>, memref<4xf32>) outs(%m : memref<4xf32>)
+        %5 = func.call @use(%0, %1, %1) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        """,
+        # Loads are equal up to the next store.
+        """
+        %0 = arith.constant 0 : index
+        %1 = memref.load %m[%0] : memref<4xf32>
+        %2 = memref.load %m[%0] : memref<4xf32>
+        %3 = arith.addf %1, %2 : f32
+        memref.store %3, %m[%0] : memref<4xf32>
+        %4 = memref.load %m[%0] : memref<4xf32>
+        memref.store %4, %m[%0] : memref<4xf32>
+        %6 = memref.alloc() : memref<4xf32>
+        %7 = memref.alloc() : memref<4xf32>
+        memref.copy %7, %m : memref<4xf32> to memref<4xf32>
+        """,
+        # What is in one of several blocks is equal to what is in blocks that dominate it.
+        """
+        %0 = stablehlo.negate %a : tensor<4xf32>
+        cf.br ^next
+      ^next:
+        %1 = stablehlo.negate %a : tensor<4xf32>
+        %5 = func.call @use(%0, %1, %1) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        """,
+        # Collectives between processes have no effects on memory.
+        """
+        %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+        %1 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+        %i = shard.process_multi_index on @grid axes = [0] : index
+        %j = shard.process_multi_index on @grid axes = [0] : index
+        %s = tensor.extract_slice %0[%i] [2] [1] : tensor<4xf32> to tensor<2xf32>
+        %t = tensor.extract_slice %1[%j] [2] [1] : tensor<4xf32> to tensor<2xf32>
+        %c = tensor.concat dim(0) %s, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+        %5 = func.call @use(%0, %1, %c) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        """,
+    ],
+    ids=["commutative", "captures", "custom calls", "linalg", "loads", "blocks", "collectives"],
+)
+def test_effects_are_those_of_the_host(body: str) -> None:
+    context = mlir_shard.create_context()
+    text = f"""
+      shard.grid @grid(shape = 2)
+      func.func private @use(tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.func private @use4(tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+      func.func @f(%a: tensor<4xf32>, %m: memref<4xf32>) {{ {body} return }}
+    """
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(cse)")
+    assert mlir_shard.print_module(module) == by_host(text, context)
+
+
+def test_an_unknown_location_becomes_that_of_what_is_replaced() -> None:
+    context = mlir_shard.create_context()
+    text = """func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+      %0 = stablehlo.negate %a : tensor<4xf32> loc(unknown)
+      %1 = stablehlo.negate %a : tensor<4xf32> loc("second")
+      %2 = stablehlo.negate %a : tensor<4xf32> loc("third")
+      return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+    }"""
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(cse)")
+    (only,) = (op for op in module.body.operations[0].regions[0].blocks[0].operations if op.name == "stablehlo.negate")
+    assert "second" in str(only.location)
 
 
 def test_grids_and_meshes_stay() -> None:

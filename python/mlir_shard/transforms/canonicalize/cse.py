@@ -1,29 +1,35 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pass `cse`: the host's, if there may be equal or unused operations."""
+"""The pass `cse`: the host's elimination of common sub-expressions, by the signatures of operations."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlir_shard.ir.editing import may_have_redundant
-from mlir_shard.passes import host_passes
-from mlir_shard.passes.registry import Pass, register
+from mlir_shard.ir.editing import eliminate_common_ops, first_operations
+from mlir_shard.passes import analyses, host_passes
+from mlir_shard.passes.registry import Changes, Pass, register
+from mlir_shard.transforms.canonicalize.purity import Purities
+
+_PURITIES = Purities()
 
 
 @register
 class CSE(Pass):
     """Replaces operations by equal ones that dominate them, and erases unused ones.
 
-    It is the host's pass of this name, which is not run if no two operations of a function agree in name, types,
-    attributes and operands, and the results of all are used.
+    It does what the host's pass of this name does. The host's runs if a region has several blocks, or if operations
+    read memory: what is equal depends on the operations between them then.
     """
 
     name = "cse"
     summary = "Eliminate common sub-expressions"
 
-    def run(self, op: Any) -> bool | None:
-        if not may_have_redundant(op):
-            return False
-        host_passes.run(f"{op.name}(cse)", op.operation, verify_each=False)
-        return None
+    def run(self, op: Any) -> bool | Changes | None:
+        held = analyses.held(op)
+        purities = None if held.has_branches else _PURITIES.of_names(held.operations, lambda: first_operations(op))
+        if purities is None:
+            host_passes.run(f"{op.name}(cse)", op.operation, verify_each=False)
+            return None
+        replacing = eliminate_common_ops(op, purities, _PURITIES.of_operation)
+        return False if replacing is None else Changes(replacing)
