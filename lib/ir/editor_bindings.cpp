@@ -8,6 +8,7 @@
 #include "ir/function_signature.h"
 #include "ir/walk.h"
 #include "rewriting/common_ops.h"
+#include "rewriting/constants.h"
 #include "rewriting/inlining.h"
 #include "rewriting/merge.h"
 #include "rewriting/replacement.h"
@@ -69,6 +70,11 @@ public:
       return ofOperation(host.capsule(one));
     });
     return py::make_tuple(found.isAny, host.capsules(found.kept));
+  }
+
+  bool hoistConstantsBelow(const Capsule &op, const std::vector<std::string> &names,
+                           const std::vector<std::string> &isolated) const {
+    return hoistConstants(capi, host.operation(op), names, isolated);
   }
 
   bool eraseUnusedBelow(const Capsule &op, const std::vector<std::string> &pure, const std::vector<std::string> &others,
@@ -196,6 +202,9 @@ void defineEditor(py::module_ &module) {
            py::arg("of_operation"),
            "Replaces operations below one by equal ones before them and erases unused ones; whether there was any, and\n"
            "those that have replaced others. `purities` are of names, `of_operation(op)` of one that has no more to it.")
+      .def("hoist_constants", &Editor::hoistConstantsBelow, py::arg("op"), py::arg("names"), py::arg("isolated"),
+           "Moves the constants below an operation that have one of the names to the begin of the isolated operation\n"
+           "around them, and replaces equal ones by the first. Whether anything has changed.")
       .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
            py::arg("is_pure"),
            "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"

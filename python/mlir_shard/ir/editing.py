@@ -149,6 +149,19 @@ def eliminate_common_ops(
     return OperationList(kept) if is_any else None
 
 
+def hoist_constants(root: Any, names: Sequence[str], isolated: Sequence[str]) -> bool:
+    """Moves the constants below `root` to the begin of the isolated operation around them, and merges equal ones.
+
+    Args:
+        names: of the constants, which have an attribute `value` and one result.
+        isolated: the names of operations that are isolated from above, of those that are below `root`.
+
+    Returns:
+        Whether anything has changed.
+    """
+    return _editor().hoist_constants(root.operation._CAPIPtr, names, isolated)
+
+
 def erase_unused(root: Any, pure: Sequence[str], others: Sequence[str], is_pure: Callable[[Any], bool]) -> bool:
     """Erases the operations below `root` with the names in `pure` whose results nothing uses, and of those named in
     `others` the ones that are pure; those that only such ones use go too. Returns whether there was one."""

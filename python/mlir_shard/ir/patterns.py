@@ -10,7 +10,7 @@ from typing import Any
 
 from mlir_shard.host import rewrite
 from mlir_shard.ir.editing import replace_with
-from mlir_shard.ir.op_kinds import operations_of_results
+from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 
 Rewrite = Callable[[Any, Any], bool]
 
@@ -24,6 +24,8 @@ class Pattern:
 
     operands: names of operations, of which one has to make the first operand, or be rewritten to one that does, for the
         pattern to match; None where others do too.
+    may_match: whether an operation may match, by its name, types and attributes and by the operations that define its
+        operands; None if that is not known.
     """
 
     name: str
@@ -31,6 +33,23 @@ class Pattern:
     root: str
     apply: Rewrite
     operands: tuple[str, ...] | None = None
+    may_match: Callable[[Any], bool] | None = None
+
+
+def may_match(root: Any, patterns: Sequence[Pattern]) -> bool:
+    """Returns whether one of the patterns may match below `root`.
+
+    Operations that agree in what they are and in what defines their operands are looked at once.
+    """
+    of_root: dict[str, list[Callable[[Any], bool]]] = {}
+    for pattern in patterns:
+        if pattern.may_match is None:
+            return True
+        of_root.setdefault(pattern.root, []).append(pattern.may_match)
+    if not of_root:
+        return False
+    kinds = OpKinds(root, *of_root, neighbours=True)
+    return any(one_may(op) for op in kinds.representatives for one_may in of_root[op.name])
 
 
 def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:

@@ -11,8 +11,16 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.type_runs import type_run_attributes
 from mlir_shard.host import ir, rewrite
 from mlir_shard.ir import strided_inserts
-from mlir_shard.ir.editing import Contents, contents, inline_region
-from mlir_shard.ir.patterns import Pattern, apply_greedily
+from mlir_shard.ir.editing import (
+    Contents,
+    Purity,
+    contents,
+    first_operations,
+    hoist_constants,
+    inline_region,
+    operations_named,
+)
+from mlir_shard.ir.patterns import Pattern, apply_greedily, may_match
 from mlir_shard.ir.values import users
 from mlir_shard.passes import analyses, host_passes
 from mlir_shard.passes.options import format_value, option
@@ -20,6 +28,7 @@ from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
 from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes, unused_results
+from mlir_shard.transforms.canonicalize.purity import ISOLATED, PURITIES
 from mlir_shard.transforms.dead_code import erase_dead_code, erase_unused_of_sdy
 
 LABEL = "sdy-manual-computation"
@@ -98,8 +107,8 @@ PATTERNS: tuple[Pattern, ...] = (
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
 # All that the host folds or has patterns for in these dialects.
 _FOLDED = frozenset(("chlo.constant_like", "stablehlo.case"))
-# It also moves constants, and operands that are constant, unless constants are left as they are.
-_MOVED = frozenset(("chlo.constant", "stablehlo.constant"))
+# It also moves constants, and constant operands of commutative operations, unless only our patterns are enabled.
+_CONSTANTS = ("chlo.constant", "stablehlo.constant")
 _DIALECTS = ("chlo", "sdy", "stablehlo")
 _FUNCTIONS = frozenset(("func.call", "func.func", "func.return", "builtin.module"))
 _RESHARD_PATTERNS = frozenset((*reshard.EXACT, reshard.BACK))
@@ -135,8 +144,15 @@ class Canonicalize(Pass):
 
     def run(self, op: Any) -> bool | Changes:
         held = analyses.held(op)
-        if self._is_kept(held):
-            return Changes() if erase_dead_code(op, held) else False
+        if self._matches_nothing(op, held):
+            is_smaller = erase_dead_code(op, held)
+            return Changes() if is_smaller else False
+        if self._moves_constants_alone(op, held):
+            is_moved = hoist_constants(op, _CONSTANTS, ISOLATED)
+            is_smaller = erase_dead_code(op, held)
+            # There is one for each value now.
+            moved = operations_named(op, *_CONSTANTS) if is_moved else ()
+            return Changes(moved) if is_moved or is_smaller else False
         if self._simplifies_reshards_alone(held):
             is_changed = reshard.simplify_directly(op, self._patterns_for(held))
             is_smaller = erase_dead_code(op, held)
@@ -145,20 +161,36 @@ class Canonicalize(Pass):
 
     def _simplifies_reshards_alone(self, held: Contents) -> bool:
         """Whether `reshard.simplify_directly` applies every enabled pattern."""
-        has_defaults = self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
-        if not (has_defaults and self._is_ours_alone()) or held.has_branches:
+        if not (self._has_default_limits() and self._is_ours_alone()) or held.has_branches:
             return False
         names = {one.name for one in self._patterns_for(held)}
         return not names or (_RESHARD_PATTERNS.issuperset(names) and all(map(_is_never_folded, held.operations)))
 
+    def _has_default_limits(self) -> bool:
+        return self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence
+
     def _is_ours_alone(self) -> bool:
         return bool(self.enable_patterns) and _NAMES.issuperset(self.enable_patterns)
 
-    def _is_kept(self, held: Contents) -> bool:
-        """Whether no pattern or fold can match, the host's included: then only unused operations could go."""
-        return not (held.has_branches or self.cse_between_iterations or self._patterns_for(held)) and all(
-            _is_never_folded(name) and name not in _MOVED for name in held.operations
-        )
+    def _matches_nothing(self, op: Any, held: Contents) -> bool:
+        """Whether no pattern or fold matches, the host's included: then only unused operations could go."""
+        if held.has_branches or self.cse_between_iterations:
+            return False
+        if self._is_ours_alone():
+            return not may_match(op, self._patterns_for(held))
+        return self._folds_nothing(held) and held.operations.isdisjoint(_CONSTANTS)
+
+    def _moves_constants_alone(self, op: Any, held: Contents) -> bool:
+        """Whether nothing matches, but constants move."""
+        if held.has_branches or self.cse_between_iterations or not self._has_default_limits():
+            return False
+        if self._is_ours_alone() or not self._folds_nothing(held):
+            return False
+        purities = PURITIES.of_names(held.operations, lambda: first_operations(op))
+        return purities is not None and Purity.COMMUTATIVE not in purities.values()
+
+    def _folds_nothing(self, held: Contents) -> bool:
+        return not self._patterns_for(held) and all(map(_is_never_folded, held.operations))
 
     def _rewrite(self, op: Any, held: Contents) -> bool:
         """Runs the greedy drivers. Returns False if they changed nothing but erased dead operations."""

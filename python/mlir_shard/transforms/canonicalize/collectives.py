@@ -14,7 +14,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.ir.patterns import Pattern
+from mlir_shard.ir.patterns import Pattern, Rewrite
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import (
     AllToAllParamList,
@@ -33,24 +33,35 @@ def _value(op: Any, name: str) -> Any:
     return op.attributes[name].value
 
 
-def _without_axes_per_dim(name: str) -> Any:
+def _has_no_axes(name: str) -> Callable[[Any], bool]:
+    def has_none(op: Any) -> bool:
+        axes: AxisRefList | ListOfAxisRefLists = _value(op, name)
+        per_dim = [axes] if isinstance(axes, AxisRefList) else axes.value
+        return not any(of_dim.value for of_dim in per_dim)
+
+    return has_none
+
+
+def _noop(name: str, root: str, axes: str) -> Pattern:
+    """A collective along no axis is its operand."""
+    has_none = _has_no_axes(axes)
+
     def apply(op: Any, rewriter: Any) -> bool:
-        axes: ListOfAxisRefLists = _value(op, name)
-        if any(per_dim.value for per_dim in axes.value):
+        if not has_none(op):
             return False
         rewriter.replace_op(op, [op.operands[0]])
         return True
 
-    return apply
+    return Pattern(name, LABEL, root, apply, may_match=has_none)
 
 
-def all_reduce_without_axes(op: Any, rewriter: Any) -> bool:
-    """An all-reduce along no axis is its operand."""
-    axes: AxisRefList = _value(op, "reduction_axes")
-    if axes.value:
-        return False
-    rewriter.replace_op(op, [op.operands[0]])
-    return True
+def _of(name: str, label: str, root: str, apply: Rewrite, operands: tuple[str, ...]) -> Pattern:
+    """A pattern on ops whose first operand is a result of an op that has one of the names."""
+
+    def is_of_one(op: Any) -> bool:
+        return defining_op(op.operands[0], *operands) is not None
+
+    return Pattern(name, label, root, apply, operands, is_of_one)
 
 
 def permute_to_equivalent_sharding(op: Any, rewriter: Any) -> bool:
@@ -124,16 +135,16 @@ _SHARDED = ("sdy.sharded_to_unreduced",)
 # An all-reduce of what was declared unreduced becomes an all-gather.
 _GATHERS = ("sdy.all_gather", *_SHARDED)
 PATTERNS = (
-    Pattern("all-gather-noop", LABEL, "sdy.all_gather", _without_axes_per_dim("gathering_axes")),
-    Pattern("all-slice-noop", LABEL, "sdy.all_slice", _without_axes_per_dim("slicing_axes")),
-    Pattern("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather, _GATHERS),
-    Pattern("all-reduce-noop", LABEL, "sdy.all_reduce", all_reduce_without_axes),
-    Pattern("all-reduce-of-replicated", LABEL, "sdy.all_reduce", all_reduce_of_replicated_to_unreduced, _REPLICATED),
-    Pattern("all-reduce-of-sharded", LABEL, "sdy.all_reduce", all_reduce_of_sharded_to_unreduced, _SHARDED),
-    Pattern("reduce-scatter-noop", LABEL, "sdy.reduce_scatter", _without_axes_per_dim("reduce_scatter_axes")),
+    _noop("all-gather-noop", "sdy.all_gather", "gathering_axes"),
+    _noop("all-slice-noop", "sdy.all_slice", "slicing_axes"),
+    _of("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather, _GATHERS),
+    _noop("all-reduce-noop", "sdy.all_reduce", "reduction_axes"),
+    _of("all-reduce-of-replicated", LABEL, "sdy.all_reduce", all_reduce_of_replicated_to_unreduced, _REPLICATED),
+    _of("all-reduce-of-sharded", LABEL, "sdy.all_reduce", all_reduce_of_sharded_to_unreduced, _SHARDED),
+    _noop("reduce-scatter-noop", "sdy.reduce_scatter", "reduce_scatter_axes"),
     Pattern("permute-noop", LABEL, "sdy.collective_permute", permute_to_equivalent_sharding),
     Pattern("all-to-all-unused", LABEL, "sdy.all_to_all", unused_all_to_all),
-    Pattern("all-to-all-fusion", LABEL, "sdy.all_to_all", all_to_all_of_all_to_all),
+    _of("all-to-all-fusion", LABEL, "sdy.all_to_all", all_to_all_of_all_to_all, ("sdy.all_to_all",)),
 )
 CHAIN_LABEL = "shard-collective"
 
@@ -245,11 +256,11 @@ def all_to_all_and_back(op: Any, rewriter: Any) -> bool:
 
 
 CHAIN_PATTERNS = (
-    Pattern("all-gather-fusion", CHAIN_LABEL, "sdy.all_gather", all_gather_of_all_gather),
-    Pattern("all-slice-fusion", CHAIN_LABEL, "sdy.all_slice", all_slice_of_all_slice),
-    Pattern("permute-fusion", CHAIN_LABEL, "sdy.collective_permute", permute_of_permute),
-    Pattern("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather, _GATHERS),
-    Pattern("all-to-all-and-back", CHAIN_LABEL, "sdy.all_to_all", all_to_all_and_back),
+    _of("all-gather-fusion", CHAIN_LABEL, "sdy.all_gather", all_gather_of_all_gather, _GATHERS),
+    _of("all-slice-fusion", CHAIN_LABEL, "sdy.all_slice", all_slice_of_all_slice, ("sdy.all_slice",)),
+    _of("permute-fusion", CHAIN_LABEL, "sdy.collective_permute", permute_of_permute, ("sdy.collective_permute",)),
+    _of("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather, _GATHERS),
+    _of("all-to-all-and-back", CHAIN_LABEL, "sdy.all_to_all", all_to_all_and_back, ("sdy.all_to_all",)),
 )
 AxesPerDim = list[Axes]
 
@@ -329,5 +340,5 @@ def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
 
 
 REDUCE_SCATTER_PATTERNS = (
-    Pattern("reduce-scatter-fusion", LABEL, "sdy.all_slice", all_slice_of_all_reduce, ("sdy.all_reduce",)),
+    _of("reduce-scatter-fusion", LABEL, "sdy.all_slice", all_slice_of_all_reduce, ("sdy.all_reduce",)),
 )

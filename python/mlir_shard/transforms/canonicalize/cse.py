@@ -9,9 +9,7 @@ from typing import Any
 from mlir_shard.ir.editing import eliminate_common_ops, first_operations
 from mlir_shard.passes import analyses, host_passes
 from mlir_shard.passes.registry import Changes, Pass, register
-from mlir_shard.transforms.canonicalize.purity import Purities
-
-_PURITIES = Purities()
+from mlir_shard.transforms.canonicalize.purity import PURITIES
 
 
 @register
@@ -27,9 +25,9 @@ class CSE(Pass):
 
     def run(self, op: Any) -> bool | Changes | None:
         held = analyses.held(op)
-        purities = None if held.has_branches else _PURITIES.of_names(held.operations, lambda: first_operations(op))
+        purities = None if held.has_branches else PURITIES.of_names(held.operations, lambda: first_operations(op))
         if purities is None:
             host_passes.run(f"{op.name}(cse)", op.operation, verify_each=False)
             return None
-        replacing = eliminate_common_ops(op, purities, _PURITIES.of_operation)
+        replacing = eliminate_common_ops(op, purities, PURITIES.of_operation)
         return False if replacing is None else Changes(replacing)

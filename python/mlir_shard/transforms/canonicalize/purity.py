@@ -19,6 +19,8 @@ _BY_NAME = frozenset(
 _BY_ATTRIBUTES = frozenset(op_names("stablehlo", "custom_call"))
 # Others have the effects of their attributes, types and regions. None is isolated from above.
 _BY_CONTENTS = frozenset(("linalg", "scf", "stablehlo", "tensor", "tosa"))
+ISOLATED = ("builtin.module", "func.func")
+"""The operations that are isolated from above to the host: those of sdy are not."""
 
 
 class Purities:
@@ -29,7 +31,7 @@ class Purities:
     """
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Purity | None] = dict.fromkeys(("builtin.module", "func.func"), Purity.ISOLATED)
+        self._by_name: dict[str, Purity | None] = dict.fromkeys(ISOLATED, Purity.ISOLATED)
         self._by_contents: dict[tuple[str, ...], Purity] = {}
 
     def of_names(self, names: Iterable[str], firsts: Callable[[], Iterable[Any]]) -> dict[str, Purity] | None:
@@ -56,6 +58,9 @@ class Purities:
         if key not in self._by_contents or not _BY_ATTRIBUTES.isdisjoint(names):
             self._by_contents[key] = purities_of([op])[0] or Purity.IMPURE
         return self._by_contents[key]
+
+
+PURITIES = Purities()
 
 
 def _declared(op: Any) -> Purity | None:
