@@ -3,6 +3,8 @@
 
 #include "repetition/repetitions.h"
 
+#include "ir/below.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -54,9 +56,9 @@ void Repetitions::findConstants() {
   }
 }
 
-Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const {
+void Repetitions::readKey(std::int32_t op, std::int32_t context, const std::int32_t *states) {
   const std::int32_t signature = arrays.signatures[op];
-  Key key{context, classes[signature]};
+  key.assign({context, classes[signature]});
   const std::int32_t *const first = arrays.operands.begin(op), *const end = arrays.operands.end(op);
   for (const std::int32_t *value = first; value != end; ++value) {
     const auto same = static_cast<std::int32_t>(std::find(first, value, *value) - first);
@@ -66,10 +68,9 @@ Repetitions::Key Repetitions::keyOf(std::int32_t op, std::int32_t context, const
     key.push_back(states[*value]);
   if (capi.mlirOperationGetFirstRegion(arrays.ops[op]))
     regions.add(op, key);
-  return key;
 }
 
-void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key) {
+void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey) {
   const std::int32_t ofSignature = classes[arrays.signatures[op]];
   if (withoutContextKey.count(ofSignature))
     return;
@@ -79,24 +80,27 @@ void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey, K
     withoutContextKey.insert(ofSignature);
 }
 
-void Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
-                        const ContextKey &contextKey) {
-  for (std::int32_t op = first; !isLast(op); op = ends[op]) {
-    Key key = keyOf(op, context, states);
-    addContextKey(op, contextKey, key);
+std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
+                                const ContextKey &contextKey) {
+  const std::int32_t last = numberOf(lastInBlock(capi, capi.mlirOperationGetBlock(arrays.ops[first])));
+  for (std::int32_t op = first; op != last; op = ends[op]) {
+    readKey(op, context, states);
+    addContextKey(op, contextKey);
     auto found = known.find(key);
     if (found != known.end()) {
       represented[found->second.op].push_back(op);
     } else {
+      Key own = key; // `plan` may visit what is inside.
       std::optional<std::vector<std::int32_t>> after = plan(op);
       if (!after)
         continue;
-      found = known.emplace(std::move(key), Known{op, std::move(*after)}).first;
+      found = known.emplace(std::move(own), Known{op, std::move(*after)}).first;
     }
     std::size_t index = 0;
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
       states[*value] = found->second.states.at(index++);
   }
+  return last;
 }
 
 const std::vector<std::int32_t> &Repetitions::representedBy(std::int32_t op) const {

@@ -36,10 +36,10 @@ public:
   // `ignored` has for each signature whether its name and the constants are ignored; empty where none are.
   Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored);
 
-  // Visits an operation and those behind it in its block, but not the last. Calls `plan` for the first of isomorphic
+  // Visits an operation and those behind it in its block, but not the last, which it returns. Calls `plan` for the first of isomorphic
   // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
   // may call this.
-  void visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
+  std::int32_t visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
              const ContextKey &contextKey);
 
   // The operations that an operation represents, without itself.
@@ -55,11 +55,10 @@ private:
   };
   using Key = std::vector<std::int32_t>;
 
-  bool isLast(std::int32_t op) const { return !capi.mlirOperationGetNextInBlock(arrays.ops[op]); }
   void findClasses(const std::vector<std::pair<bool, bool>> &ignored);
   void findConstants();
-  Key keyOf(std::int32_t op, std::int32_t context, const std::int32_t *states) const;
-  void addContextKey(std::int32_t op, const ContextKey &contextKey, Key &key);
+  void readKey(std::int32_t op, std::int32_t context, const std::int32_t *states);
+  void addContextKey(std::int32_t op, const ContextKey &contextKey);
 
   const ModuleArrays &arrays;
   const Capi &capi;
@@ -73,6 +72,7 @@ private:
   std::vector<std::int32_t> constants;
   std::unordered_set<std::int32_t> withoutContextKey; // Classes.
   std::unordered_map<Key, Known, NumbersHash> known;
+  Key key; // Of the operation visited last.
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };
 

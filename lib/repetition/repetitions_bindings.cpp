@@ -40,13 +40,13 @@ public:
                    const std::vector<std::pair<bool, bool>> &ignored)
       : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays, ignored) {}
 
-  void visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
+  Capsule visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
              const Repetitions::ContextKey &contextKey) {
     std::int32_t *const numbers = valueNumbers(states, *arrays);
     const std::int32_t number = repetitions.numberOf(host.operation(first));
     if (number < 0)
       throw std::invalid_argument("the operation was not there when the module was read");
-    repetitions.visit(number, context, numbers, plan, contextKey);
+    return host.capsule(arrays->ops.at(repetitions.visit(number, context, numbers, plan, contextKey)));
   }
 
   std::vector<std::int32_t> rewrite(const Capsule &op, const py::function &change) const {
@@ -160,8 +160,8 @@ void defineRepetitions(py::module_ &module) {
            "constants that they use; or is empty.")
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
            py::arg("context_key"),
-           "Visits an operation and those behind it in its block but the last, with a state for each value of the\n"
-           "module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
+           "Visits an operation and those behind it in its block but the last, which it returns, with a state for each\n"
+           "value of the module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
            "returns the states of the results of all of them, or None: then it has set the states itself, and is called\n"
            "for the next one too. Isomorphic operations have equal `context_key(operation)`, a number, or None for all of\n"
            "a signature.")

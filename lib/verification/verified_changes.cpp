@@ -37,6 +37,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   accepting = false;
   contents.beginWalk();
   changed.clear();
+  visitedUsers = {};
   lastParent = {};
   Verdict verdict = Verdict::Valid;
   for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
@@ -52,8 +53,10 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
   // What is inside a manual computation depends on its attributes.
-  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && change == Change::Attributes) || !parent ||
-      !areVisible(op))
+  if (name.kind == Kind::Unknown || name.isModule || (name.isManual && change == Change::Attributes) || !parent)
+    return Verdict::Unknown;
+  // Operands that have changed are results of operations that are visited too, which dominate their users then.
+  if (isMade && !areVisible(op))
     return Verdict::Unknown;
   const Around around = aroundOf(op);
   if (name.kind != Kind::Container) {
@@ -118,6 +121,8 @@ VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
       break;
     outer = around;
   }
+  if (!visitedUsers.insert(outer.pointer).second)
+    return Verdict::Valid;
   const Verdict verdict = visitAlone(outer, Change::Operands);
   if (verdict != Verdict::Valid || nameOf(outer).kind == Kind::Container)
     return verdict;

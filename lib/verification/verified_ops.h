@@ -139,6 +139,7 @@ private:
   std::unordered_map<std::string_view, MlirType> functionTypes; // The names live in the context.
   std::uint64_t functionsContent = 0; // Of the names and types of the functions.
   bool hasEdges = false;              // Whether there was one in the last run.
+  PointerNumbers visitedUsers;        // Of the operations that are verified alone.
   MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
   Around lastAround;
   std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;

@@ -15,7 +15,7 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import ADDITIONS, operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op, has_one_use, users
-from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.rules.reduction import combiners_of_elements, may_repeat_initial_values
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.communication.collective_forms import (
@@ -64,26 +64,28 @@ class SinkReductions(ModulePass):
     summary = "Adds partial sums before they are reduced"
     needs = (*REDUCES, *GATHERS)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         kinds = OpKinds(op, *REDUCES, *GATHERS, ignored=(CHANNEL,), neighbours=True)
         if not len(kinds):
             return False
-        changed = [_sink_below_reductions(one) for one in kinds.where(_has_only_reduction)]
+        # By results, as an op hashes to something else with other operands.
+        changed: dict[Any, Any] = {}
+        for one in kinds.where(_has_only_reduction):
+            _sink_below_reductions(one, changed)
         additions = operations_of_results(op, ADDITIONS, (*REDUCES, _DOT), 2, once=True)
-        return _Sums(CommunicationReader(op), op).sink_all(additions) or any(changed)
+        _Sums(CommunicationReader(op), op, changed).sink_all(additions)
+        return Changes(list(changed.values())) if changed else False
 
 
-def _sink_below_reductions(collective: Any) -> bool:
-    """Moves an all-reduce below the reductions that alone use its result."""
-    is_changed = False
+def _sink_below_reductions(collective: Any, changed: dict[Any, Any]) -> None:
+    """Moves an all-reduce below the reductions that alone use its result, and adds what has changed to `changed`."""
     while (op := _only_reduction(collective)) is not None:
         op.operands[0] = collective.operands[0]
         collective.move_after(op)
         collective.operands[0] = op.results[0]
         collective.results[0].set_type(op.results[0].type)
         op.results[0].replace_all_uses_except(collective.results[0], collective)
-        is_changed = True
-    return is_changed
+        changed |= {one.results[0]: one for one in (op, collective)}
 
 
 def _has_only_reduction(collective: Any) -> bool:
@@ -112,9 +114,12 @@ def _reduction_behind(collective: Any) -> Any | None:
 
 
 class _Sums:
-    def __init__(self, reader: CommunicationReader, root: Any) -> None:
+    """Sums that are reduced in place of their summands; `changed` are the ops that change, by their results."""
+
+    def __init__(self, reader: CommunicationReader, root: Any, changed: dict[Any, Any]) -> None:
         self._reader = reader
         self._root = root
+        self._changed = changed
         self._received: dict[Any, int] = {}
 
     @cached_property
@@ -123,12 +128,11 @@ class _Sums:
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
-        """The additions by results, as an op hashes to something else with other operands."""
+        """The additions by results."""
         return {one.results[0]: number for number, one in enumerate(operations_named(self._root, *ADDITIONS))}
 
-    def sink_all(self, additions: list[Any]) -> bool:
+    def sink_all(self, additions: list[Any]) -> None:
         """Visits additions in order, and among them those that add what is reduced only then."""
-        is_changed = False
         left = deque(additions)
         # By number: an addition may add two sums that are reduced now.
         added: dict[int, Any] = {}
@@ -140,10 +144,8 @@ class _Sums:
                 addition = added.pop(number)
             reduced = self.sink(addition)
             if reduced is not None:
-                is_changed = True
                 found = [one for one in users(reduced) if one.name in ADDITIONS]
                 added |= {self._numbers[one.results[0]]: one for one in found}
-        return is_changed
 
     def sink(self, addition: Any) -> Any | None:
         """Reduces the result of an addition instead of its operands, where that can be and receives no more.
@@ -168,12 +170,15 @@ class _Sums:
         for number, part in enumerate((left, right)):
             if part.op.name in REDUCES:
                 addition.operands[number] = part.op.operands[0]
+                self._changed.pop(part.op.results[0], None)
                 part.op.erase()
             else:
+                self._changed[part.op.results[0]] = part.op
                 for side, gathered in enumerate(list(part.op.operands)):
                     part.op.operands[side] = gathered.owner.operation.operands[0]
                 for gather in part.gathers:
                     gather.erase()
+        self._changed |= {addition.results[0]: addition, result: result.owner.operation}
         return result
 
     def _all_reduce(self, addition: Any, left: _PartialSum, right: _PartialSum) -> Any:

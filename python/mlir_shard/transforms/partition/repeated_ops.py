@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
+from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.partition import partition_rule_for, set_result_types
@@ -111,8 +112,6 @@ class RepeatedOps:
         have none. Isomorphic ops have equal `context_key(op)`, which is None where no op of the signature has one. None
         for an empty block.
         """
-        operations = block.operations
-        count = len(operations)
 
         def states(number: int) -> list[int] | None:
             if not plan(self.arrays.operation(number)) or not self._reuses:
@@ -123,9 +122,11 @@ class RepeatedOps:
             found = context_key(self.arrays.operation(number)) if self._reuses else None
             return None if found is None else self._context_keys.setdefault(found, len(self._context_keys))
 
-        if count > 1:
-            self._rewrites.visit(operations[0].operation._CAPIPtr, context, values.states, states, key_of)
-        return operations[count - 1].operation if count else None
+        first = next(iter(block.operations), None)
+        if first is None:
+            return None
+        last = self._rewrites.visit(first.operation._CAPIPtr, context, values.states, states, key_of)
+        return ir.Operation._CAPICreate(last)
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
         """Has an op changed, and those that are like it; `finish` has to come after the last one.
