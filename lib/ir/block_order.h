@@ -21,6 +21,15 @@ namespace mlir_shard {
 
 class BlockWalk;
 
+// Has an operation come from memory. Compilers take a function that only prefetches for one without effects, and drop
+// calls of it.
+[[gnu::always_inline]] inline void fetch(const void *op) {
+  const auto *at = static_cast<const char *>(op);
+  // Results lie before an operation, and operands behind it.
+  for (const int line : {-64, 0, 64, 128})
+    __builtin_prefetch(at + line);
+}
+
 // What walks over some blocks have last come to. Any of it may be gone since: it is only fetched.
 class BlockOrders {
 public:
@@ -87,14 +96,6 @@ private:
   static constexpr std::size_t small = 32; // In a block of fewer operations no order is kept.
   static constexpr std::size_t ahead = 24; // As many are visited while one comes from memory.
   static constexpr std::size_t mostGone = 64;
-
-  // Compilers take a function that only prefetches for one without effects, and drop calls of it.
-  [[gnu::always_inline]] static void fetch(const void *op) {
-    const auto *at = static_cast<const char *>(op);
-    // Results lie before an operation, and operands behind it.
-    for (const int line : {-64, 0, 64, 128})
-      __builtin_prefetch(at + line);
-  }
 
   // Comes to a place in the block; whether the one to come after some more is known.
   bool comeTo(const void *place) {

@@ -40,11 +40,27 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   visitedUsers = {};
   lastParent = {};
   Verdict verdict = Verdict::Valid;
-  for (auto op = made.begin(); op != made.end() && verdict == Verdict::Valid; ++op)
-    verdict = visitAlone(*op, Change::Made);
+  for (std::size_t i = 0; i < made.size() && verdict == Verdict::Valid; ++i) {
+    fetchAhead(made, i);
+    verdict = visitAlone(made[i], Change::Made);
+  }
   for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
     verdict = visitAlone(*op, Change::Attributes);
   return verdict;
+}
+
+// Has operations that are visited soon come from memory, and then what uses them.
+void VerifiedOps::fetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
+  constexpr std::size_t ahead = 16;
+  if (at + ahead < ops.size())
+    fetch(ops[at + ahead].pointer);
+  if (at + ahead / 2 >= ops.size())
+    return;
+  const MlirOperation op = ops[at + ahead / 2];
+  if (!capi.mlirOperationGetNumResults(op))
+    return;
+  if (const MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, 0)))
+    fetch(capi.mlirOpOperandGetOwner(use).pointer);
 }
 
 VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
