@@ -6,6 +6,7 @@
 #include "ir/below.h"
 #include "verification/verified_ops.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -94,8 +95,9 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
 
 // All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
 // operation in it is verified by more than that, or there are too many.
-bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
-  std::int32_t values = 0;
+bool VerifiedOps::wholeKey(MlirOperation op, Key &key) {
+  // Few: most are the arguments and results of a reduction.
+  std::vector<const void *> inner;
   std::vector<MlirOperation> left{op};
   while (!left.empty()) {
     const MlirOperation one = left.back();
@@ -106,13 +108,13 @@ bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
     key.push_back(asPointer(signatures.of(one)));
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(one); i < count; ++i) {
       const MlirValue operand = capi.mlirOperationGetOperand(one, i);
-      const std::int32_t number = local.find(operand.pointer);
-      if (number == PointerMap::absent && !dominates(operand, op))
+      const auto found = std::find(inner.begin(), inner.end(), operand.pointer);
+      if (found == inner.end() && !dominates(operand, op))
         return false;
-      key.push_back(asPointer(number));
+      key.push_back(asPointer(found == inner.end() ? -1 : found - inner.begin()));
     }
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(one); i < count; ++i)
-      local.insert(capi.mlirOperationGetResult(one, i).pointer, ++values);
+      inner.push_back(capi.mlirOperationGetResult(one, i).pointer);
     for (MlirRegion region = capi.mlirOperationGetFirstRegion(one); region;
          region = capi.mlirRegionGetNextInOperation(region)) {
       const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
@@ -122,7 +124,7 @@ bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
       for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
         const MlirValue argument = capi.mlirBlockGetArgument(block, i);
         key.push_back(capi.mlirValueGetType(argument).pointer);
-        local.insert(argument.pointer, ++values);
+        inner.push_back(argument.pointer);
       }
       std::vector<MlirOperation> inside;
       for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
@@ -137,8 +139,7 @@ bool VerifiedOps::wholeKey(MlirOperation op, Key &key, PointerMap &local) {
 
 VerifiedOps::Verdict VerifiedOps::visitWhole(MlirOperation op, const Around &around) {
   Key key{asPointer(around.name)};
-  PointerMap local;
-  if (!wholeKey(op, key, local))
+  if (!wholeKey(op, key))
     return Verdict::Unknown;
   return known(wholes, std::move(key), op);
 }

@@ -171,6 +171,18 @@ bool VerifiedOps::haveOwnSymbols(MlirOperation module) const {
   return areDistinct;
 }
 
+// Whether an operation comes before another one in their block. Most that were inserted are used next; for others the
+// host may have to number all operations of the block.
+bool VerifiedOps::isBefore(MlirOperation one, MlirOperation other) const {
+  MlirOperation next = one;
+  for (int i = 0; i < 4 && next; ++i) {
+    next = capi.mlirOperationGetNextInBlock(next);
+    if (next == other)
+      return true;
+  }
+  return capi.mlirOperationIsBeforeInBlock(one, other);
+}
+
 bool VerifiedOps::dominates(MlirValue value, MlirOperation user) {
   const bool isArgument = capi.mlirValueIsABlockArgument(value);
   const MlirOperation definer = isArgument ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
@@ -178,7 +190,7 @@ bool VerifiedOps::dominates(MlirValue value, MlirOperation user) {
       isArgument ? capi.mlirBlockArgumentGetOwner(value) : capi.mlirOperationGetBlock(definer);
   for (MlirOperation at = user; at; at = capi.mlirOperationGetParentOperation(at)) {
     if (capi.mlirOperationGetBlock(at) == block)
-      return isArgument || (!(at == definer) && capi.mlirOperationIsBeforeInBlock(definer, at));
+      return isArgument || (!(at == definer) && isBefore(definer, at));
     const MlirOperation parent = capi.mlirOperationGetParentOperation(at);
     if (!parent || nameOf(parent).isIsolated)
       return false;

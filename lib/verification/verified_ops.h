@@ -97,6 +97,7 @@ private:
   Around aroundOf(MlirOperation op);
   const void *manualInside(MlirOperation op, const void *outer, std::int32_t signature);
   bool haveOwnSymbols(MlirOperation module) const;
+  bool isBefore(MlirOperation one, MlirOperation other) const;
   bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
   Verdict visitChanged(MlirOperation op, const Name &name, const Around &around, bool isLast, std::size_t place,
@@ -115,7 +116,7 @@ private:
   bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
   std::uint64_t sourceOf(MlirOperation edge) const;
   bool isCallOfFunction(MlirOperation call) const;
-  bool wholeKey(MlirOperation op, Key &key, PointerMap &local);
+  bool wholeKey(MlirOperation op, Key &key);
   void readSymbols(MlirOperation module);
   bool areVisible(MlirOperation op);
   bool isBeforeUsers(MlirOperation op);
