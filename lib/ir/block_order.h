@@ -21,8 +21,8 @@ namespace mlir_shard {
 
 class BlockWalk;
 
-// Has an operation come from memory. Compilers take a function that only prefetches for one without effects, and drop
-// calls of it.
+// Prefetches an operation. It is inlined always: compilers take a function that only prefetches for one without effects,
+// and drop calls of it.
 [[gnu::always_inline]] inline void fetch(const void *op) {
   const auto *at = static_cast<const char *>(op);
   // Results lie before an operation, and operands behind it.

@@ -200,11 +200,12 @@ void defineEditor(py::module_ &module) {
            "Whether an operation below one that is not of sdy is dead if it has no effects.")
       .def("eliminate_common", &Editor::eliminateCommonBelow, py::arg("op"), py::arg("purities"),
            py::arg("of_operation"),
-           "Replaces operations below one by equal ones before them and erases unused ones; whether there was any, and\n"
-           "those that have replaced others. `purities` are of names, `of_operation(op)` of one that has no more to it.")
+           "Replaces operations below one by equal ones before them and erases unused ones. Returns whether there was\n"
+           "any, and those that have replaced others. `purities` are by name; `of_operation(op)` gives the purity of an\n"
+           "operation whose name has VARIES.")
       .def("hoist_constants", &Editor::hoistConstantsBelow, py::arg("op"), py::arg("names"), py::arg("isolated"),
-           "Moves the constants below an operation that have one of the names to the begin of the isolated operation\n"
-           "around them, and replaces equal ones by the first. Whether anything has changed.")
+           "Moves the constants below an operation that have one of the names to the front of the isolated operation\n"
+           "around them, and replaces equal ones by the first. Returns whether anything has changed.")
       .def("erase_unused", &Editor::eraseUnusedBelow, py::arg("op"), py::arg("pure"), py::arg("others"),
            py::arg("is_pure"),
            "Erases the operations below one with the names in `pure` that have no used result, the last one first, and of\n"

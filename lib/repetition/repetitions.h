@@ -36,9 +36,9 @@ public:
   // `ignored` has for each signature whether its name and the constants are ignored; empty where none are.
   Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored);
 
-  // Visits an operation and those behind it in its block, but not the last, which it returns. Calls `plan` for the first of isomorphic
-  // operations; the results of each get its states. Operations visited in different `context`s are not isomorphic. `plan`
-  // may call this.
+  // Visits an operation and those behind it in its block, but not the last, which it returns. Calls `plan` for the first
+  // of isomorphic operations; the results of each get its states. Operations visited in different `context`s are not
+  // isomorphic. `plan` may call this.
   std::int32_t visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
              const ContextKey &contextKey);
 

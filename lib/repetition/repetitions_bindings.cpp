@@ -161,10 +161,10 @@ void defineRepetitions(py::module_ &module) {
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
            py::arg("context_key"),
            "Visits an operation and those behind it in its block but the last, which it returns, with a state for each\n"
-           "value of the module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic operations,\n"
-           "returns the states of the results of all of them, or None: then it has set the states itself, and is called\n"
-           "for the next one too. Isomorphic operations have equal `context_key(operation)`, a number, or None for all of\n"
-           "a signature.")
+           "value of the module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic\n"
+           "operations, returns the states of the results of all of them, or None: then it has set the states itself, and\n"
+           "is called for the next one too. Isomorphic operations have equal `context_key(operation)`, a number, or None\n"
+           "for all of a signature.")
       .def("rewrite", &RepeatedRewrites::rewrite, py::arg("op"), py::arg("change"),
            "Calls `change`, which rewrites an operation, and replays the rewrite on the operations that it represents.\n"
            "Returns those, unchanged, where it cannot be replayed.");

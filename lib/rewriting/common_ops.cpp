@@ -16,7 +16,7 @@
 namespace mlir_shard {
 namespace {
 
-// Operations that others may be equal to, by hash. Those of an inner region are removed behind it, the last one first.
+// Operations that later ones may be equal to, by hash. At the end of a region its operations are removed, the last first.
 class KnownOps {
 public:
   struct Entry {
@@ -44,7 +44,7 @@ public:
       occupy(number);
   }
 
-  // Removes all but the first `count`, which those behind them are not in the way of.
+  // Removes all but the first `count`. A slot is probed past later entries only by later ones, so none is left behind.
   void truncate(std::size_t count) {
     for (; entries.size() > count; entries.pop_back()) {
       std::size_t slot = entries.back().hash & mask();
@@ -81,6 +81,7 @@ public:
   Eliminated run(MlirOperation root) {
     KnownOps known;
     visitRegions(root, known);
+    kept.erase(std::remove_if(kept.begin(), kept.end(), [&](MlirOperation op) { return isInErased(op); }), kept.end());
     // Operands of an erased operation have uses until the end, as in the host's pass.
     for (const MlirOperation op : erased)
       capi.mlirOperationDestroy(op);
@@ -99,29 +100,44 @@ private:
   }
 
   void visit(MlirOperation op, KnownOps &known) {
-    Purity purities = ofName(op);
+    Purity purity = ofName(op);
     const bool hasRegions = static_cast<bool>(capi.mlirOperationGetFirstRegion(op));
-    if (purities == Purity::Isolated) {
+    if (purity == Purity::Isolated) {
       KnownOps own;
       visitRegions(op, own);
       return;
     }
     if (hasRegions)
       visitRegions(op, known);
-    if (purities == Purity::Impure)
+    if (purity == Purity::Impure)
       return;
     const std::int32_t signature = signatures.of(op);
-    if (purities == Purity::Varies)
-      purities = askedOf(op, signature);
-    if (purities == Purity::Impure)
+    if (purity == Purity::Varies)
+      purity = variedPurity(op, signature);
+    if (purity == Purity::Impure)
       return;
     if (!isUsed(capi, op))
-      erased.push_back(op);
-    else if (purities != Purity::Removable)
+      erase(op, hasRegions);
+    else if (purity != Purity::Removable)
       replaceOrInsert(op, hasRegions ? -1 - wholeNumber(op, signature) : signature,
-                      purities == Purity::Commutative, known);
+                      purity == Purity::Commutative, known);
   }
 
+  void erase(MlirOperation op, bool hasRegions) {
+    erased.push_back(op);
+    if (hasRegions)
+      erasedWithRegions.insert(op.pointer);
+  }
+
+  bool isInErased(MlirOperation op) const {
+    if (!erasedWithRegions.size())
+      return false;
+    while (op && erasedWithRegions.find(op.pointer) == PointerNumbers::absent)
+      op = capi.mlirOperationGetParentOperation(op);
+    return static_cast<bool>(op);
+  }
+
+  // `number` is below 0 for an operation with regions.
   void replaceOrInsert(MlirOperation op, std::int64_t number, bool isCommutative, KnownOps &known) {
     readOperands(op, isCommutative, operands);
     std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(number));
@@ -140,8 +156,8 @@ private:
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
       capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(op, i),
                                          capi.mlirOperationGetResult(equal->op, i));
-    erased.push_back(op);
-    if (isKept.insert(equal->op.pointer, 1).second)
+    erase(op, number < 0);
+    if (isKept.insert(equal->op.pointer).second)
       kept.push_back(equal->op);
     if (const MlirLocation location = capi.mlirOperationGetLocation(op);
         capi.mlirOperationGetLocation(equal->op) == unknownLocation && !(location == unknownLocation))
@@ -159,21 +175,21 @@ private:
   Purity ofName(MlirOperation op) const {
     const std::int32_t found = ofNames.find(capi.mlirOperationGetName(op).pointer);
     if (found == PointerMap::absent)
-      throw std::invalid_argument("no purities are given for an operation");
+      throw std::invalid_argument("no purity is given for an operation");
     return static_cast<Purity>(found);
   }
 
-  // The purities of an operation, which depend on what it and those in it are, and not on their operands.
-  Purity askedOf(MlirOperation op, std::int32_t signature) {
+  // The purity of an operation, which depends on its signature and on those in its regions, and not on operands.
+  Purity variedPurity(MlirOperation op, std::int32_t signature) {
     key.assign({asPointer(signature)});
     eachBelow(capi, op, false, [&](MlirOperation inner) { key.push_back(asPointer(signatures.of(inner))); });
-    const auto number = static_cast<std::size_t>(askedKeys.number(key));
-    if (number == asked.size())
-      asked.push_back(ofOperation(op));
-    return asked[number];
+    const auto number = static_cast<std::size_t>(contents.number(key));
+    if (number == varied.size())
+      varied.push_back(ofOperation(op));
+    return varied[number];
   }
 
-  // The number of the operations with regions that are equal, if their operands are.
+  // The number of operations with equal regions, which are equal if their operands are.
   std::int64_t wholeNumber(MlirOperation op, std::int32_t signature) {
     key.assign({asPointer(signature)});
     PointerMap inner;
@@ -220,10 +236,10 @@ private:
   Signatures signatures;
   MlirLocation unknownLocation;
   PointerMap ofNames;
-  PointerSequences askedKeys, wholes;
-  std::vector<Purity> asked; // By number of the key.
+  PointerSequences contents, wholes;
+  std::vector<Purity> varied; // By number of the contents.
   std::vector<MlirOperation> erased, kept;
-  PointerMap isKept;
+  PointerNumbers erasedWithRegions, isKept;
   std::vector<const void *> key, operands, others; // Of the operation visited last.
 };
 

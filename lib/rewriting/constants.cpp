@@ -25,7 +25,7 @@ public:
   }
 
 private:
-  // A region of an isolated operation, at the begin of which the constants are that are in it.
+  // A region of an isolated operation, to the front of which constants move.
   struct Scope {
     MlirBlock entry;
     std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
@@ -65,14 +65,14 @@ private:
       visitRegion(region, scope);
   }
 
-  // Merges or moves a constant unless it follows constants at the begin of the region already.
+  // Merges or moves a constant, unless it is among those at the front already.
   bool staysInPlace(MlirOperation op, MlirBlock block, MlirOperation before, Scope &scope) {
     const MlirValue result = capi.mlirOperationGetResult(op, 0);
-    const auto [found, isNew] =
-        scope.firsts.emplace(std::vector<const void *>{capi.mlirOperationGetName(op).pointer,
-                                                       capi.mlirOperationGetAttributeByName(op, toStringRef("value")).pointer,
-                                                       capi.mlirValueGetType(result).pointer},
-                             op);
+    const MlirAttribute value = capi.mlirOperationGetAttributeByName(op, toStringRef("value"));
+    const auto [found, isNew] = scope.firsts.emplace(
+        std::vector<const void *>{capi.mlirOperationGetName(op).pointer, value.pointer,
+                                  capi.mlirValueGetType(result).pointer},
+        op);
     if (!isNew) {
       capi.mlirValueReplaceAllUsesOfWith(result, capi.mlirOperationGetResult(found->second, 0));
       capi.mlirOperationSetLocation(found->second, unknownLocation);

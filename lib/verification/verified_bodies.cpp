@@ -96,7 +96,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
 // All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
 // operation in it is verified by more than that, or there are too many.
 bool VerifiedOps::wholeKey(MlirOperation op, Key &key) {
-  // Few: most are the arguments and results of a reduction.
+  // Mostly the arguments and results in the body of a reduction: few enough to search.
   std::vector<const void *> inner;
   std::vector<MlirOperation> left{op};
   while (!left.empty()) {

@@ -49,7 +49,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   return verdict;
 }
 
-// Has operations that are visited soon come from memory, and then what uses them.
+// Prefetches an operation that is visited soon, and the user of one that is visited sooner.
 void VerifiedOps::fetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
   constexpr std::size_t ahead = 16;
   if (at + ahead < ops.size())
@@ -71,7 +71,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
   // What is inside a manual computation depends on its attributes.
   if (name.kind == Kind::Unknown || name.isModule || (name.isManual && change == Change::Attributes) || !parent)
     return Verdict::Unknown;
-  // Operands that have changed are results of operations that are visited too, which dominate their users then.
+  // A changed operand of another one is a result of an operation that is visited too, with its users.
   if (isMade && !areVisible(op))
     return Verdict::Unknown;
   const Around around = aroundOf(op);
@@ -171,8 +171,8 @@ bool VerifiedOps::haveOwnSymbols(MlirOperation module) const {
   return areDistinct;
 }
 
-// Whether an operation comes before another one in their block. Most that were inserted are used next; for others the
-// host may have to number all operations of the block.
+// Whether an operation comes before another one in their block. Most inserted operations are used by one of the next; for
+// others the host may have to number all operations of the block.
 bool VerifiedOps::isBefore(MlirOperation one, MlirOperation other) const {
   MlirOperation next = one;
   for (int i = 0; i < 4 && next; ++i) {

@@ -150,11 +150,11 @@ def eliminate_common_ops(
 
 
 def hoist_constants(root: Any, names: Sequence[str], isolated: Sequence[str]) -> bool:
-    """Moves the constants below `root` to the begin of the isolated operation around them, and merges equal ones.
+    """Moves the constants below `root` to the front of the isolated operation around them, and merges equal ones.
 
     Args:
         names: of the constants, which have an attribute `value` and one result.
-        isolated: the names of operations that are isolated from above, of those that are below `root`.
+        isolated: the names of the operations below `root` that are isolated from above.
 
     Returns:
         Whether anything has changed.

@@ -24,8 +24,8 @@ class Pattern:
 
     operands: names of operations, of which one has to make the first operand, or be rewritten to one that does, for the
         pattern to match; None where others do too.
-    may_match: whether an operation may match, by its name, types and attributes and by the operations that define its
-        operands; None if that is not known.
+    may_match: returns whether an operation may match, from its types and attributes and from the operations that define
+        its operands; None if any may.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Pattern:
 def may_match(root: Any, patterns: Sequence[Pattern]) -> bool:
     """Returns whether one of the patterns may match below `root`.
 
-    Operations that agree in what they are and in what defines their operands are looked at once.
+    `may_match` of a pattern is called once for operations that agree in themselves and in what defines their operands.
     """
     of_root: dict[str, list[Callable[[Any], bool]]] = {}
     for pattern in patterns:

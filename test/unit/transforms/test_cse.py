@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 import mlir_shard
+from mlir_shard.host import ir
+from mlir_shard.ir.operation_list import capsules_of
 from mlir_shard.passes import host_passes
+from mlir_shard.passes.registry import Changes
 from mlir_shard.transforms.canonicalize.cse import CSE
 
 NAMES = ("add", "subtract", "maximum")
@@ -201,6 +204,30 @@ def test_effects_are_those_of_the_host(body: str) -> None:
     """
     module = mlir_shard.parse(text, context)
     mlir_shard.run(module, "builtin.module(cse)")
+    assert mlir_shard.print_module(module) == by_host(text, context)
+
+
+def test_what_has_replaced_others_may_be_erased_with_the_region_around_it() -> None:
+    context = mlir_shard.create_context()
+    case = """ = "stablehlo.case"(%i) ({
+        %n = stablehlo.negate %a : tensor<4xf32>
+        %m = stablehlo.negate %a : tensor<4xf32>
+        %s = stablehlo.subtract %n, %m : tensor<4xf32>
+        stablehlo.return %s : tensor<4xf32>
+      }) : (tensor<i32>) -> tensor<4xf32>
+    """
+    text = f"""func.func @f(%a: tensor<4xf32>, %i: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {{
+      %0{case} %1{case} %2{case}
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }}"""
+    module = mlir_shard.parse(text, context)
+    with context:
+        changed = CSE().run(module.operation)
+    assert isinstance(changed, Changes)
+    assert sorted(op.name for op in map(ir.Operation._CAPICreate, capsules_of(changed.ops))) == [
+        "stablehlo.case",
+        "stablehlo.negate",
+    ]
     assert mlir_shard.print_module(module) == by_host(text, context)
 
 

@@ -150,7 +150,7 @@ class Canonicalize(Pass):
         if self._moves_constants_alone(op, held):
             is_moved = hoist_constants(op, _CONSTANTS, ISOLATED)
             is_smaller = erase_dead_code(op, held)
-            # There is one for each value now.
+            # Of each value there is one now, so these are few.
             moved = operations_named(op, *_CONSTANTS) if is_moved else ()
             return Changes(moved) if is_moved or is_smaller else False
         if self._simplifies_reshards_alone(held):
@@ -173,7 +173,7 @@ class Canonicalize(Pass):
         return bool(self.enable_patterns) and _NAMES.issuperset(self.enable_patterns)
 
     def _matches_nothing(self, op: Any, held: Contents) -> bool:
-        """Whether no pattern or fold matches, the host's included: then only unused operations could go."""
+        """Returns whether no pattern or fold matches, the host's included: only unused operations are erased then."""
         if held.has_branches or self.cse_between_iterations:
             return False
         if self._is_ours_alone():
@@ -181,7 +181,7 @@ class Canonicalize(Pass):
         return self._folds_nothing(held) and held.operations.isdisjoint(_CONSTANTS)
 
     def _moves_constants_alone(self, op: Any, held: Contents) -> bool:
-        """Whether nothing matches, but constants move."""
+        """Returns whether no pattern or fold matches, and the driver only moves and merges constants."""
         if held.has_branches or self.cse_between_iterations or not self._has_default_limits():
             return False
         if self._is_ours_alone() or not self._folds_nothing(held):

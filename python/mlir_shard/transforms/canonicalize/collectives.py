@@ -43,7 +43,7 @@ def _has_no_axes(name: str) -> Callable[[Any], bool]:
 
 
 def _noop(name: str, root: str, axes: str) -> Pattern:
-    """A collective along no axis is its operand."""
+    """Returns the pattern that replaces a collective along no axis by its operand."""
     has_none = _has_no_axes(axes)
 
     def apply(op: Any, rewriter: Any) -> bool:
@@ -56,7 +56,7 @@ def _noop(name: str, root: str, axes: str) -> Pattern:
 
 
 def _of(name: str, label: str, root: str, apply: Rewrite, operands: tuple[str, ...]) -> Pattern:
-    """A pattern on ops whose first operand is a result of an op that has one of the names."""
+    """Returns a pattern on ops whose first operand is a result of an op that has one of the names `operands`."""
 
     def is_of_one(op: Any) -> bool:
         return defining_op(op.operands[0], *operands) is not None

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pass `cse`: the host's elimination of common sub-expressions, by the signatures of operations."""
+"""The pass `cse`: elimination of common sub-expressions, by the signatures of operations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mlir_shard.transforms.canonicalize.purity import PURITIES
 class CSE(Pass):
     """Replaces operations by equal ones that dominate them, and erases unused ones.
 
-    It does what the host's pass of this name does. The host's runs if a region has several blocks, or if operations
-    read memory: what is equal depends on the operations between them then.
+    The result is that of the host's pass of this name, which runs itself if a region has several blocks, or if an
+    operation reads memory: whether two are equal then depends on the operations between them.
     """
 
     name = "cse"

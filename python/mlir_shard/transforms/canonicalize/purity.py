@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The purity of operations, as the host's `cse` shows it: Python can query neither traits nor memory effects."""
+"""The purity of operations, observed in the host's `cse`: Python can query neither traits nor memory effects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _BY_NAME = frozenset(
     ("arith", "builtin", "chlo", "complex", "func", "index", "math", "scf", "sdy", "shape", "shard", "stablehlo")
 ).union(("tensor", "tosa", "ub"))
 _BY_ATTRIBUTES = frozenset(op_names("stablehlo", "custom_call"))
-# Others have the effects of their attributes, types and regions. None is isolated from above.
+# The effects of other operations of these depend on attributes, types and regions. None is isolated from above.
 _BY_CONTENTS = frozenset(("linalg", "scf", "stablehlo", "tensor", "tosa"))
 ISOLATED = ("builtin.module", "func.func")
-"""The operations that are isolated from above to the host: those of sdy are not."""
+"""The operations that the host knows to be isolated from above; it does not know it of those of sdy."""
 
 
 class Purities:
-    """The purity of operations, observed once in a process for each name, or each set of names inside an operation.
+    """The purity of operations, observed once in a process for each name or, with regions, for the names inside.
 
-    None stands for a name whose operations the elimination of common sub-expressions treats by what is around them, as
-    those that read memory, or that it is not known of.
+    It is None for operations that read memory, which are equal only if none between them writes, and for those of other
+    dialects, whose purity is not observed.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Purities:
         self._by_contents: dict[tuple[str, ...], Purity] = {}
 
     def of_names(self, names: Iterable[str], firsts: Callable[[], Iterable[Any]]) -> dict[str, Purity] | None:
-        """Returns the purity of operations by name; None if that of one is None.
+        """Returns the purity of the operations of a program by name; None if that of one is None.
 
         Args:
-            names: of all operations; others may be among them.
-            firsts: gives an operation of each name; it is called if a name is new.
+            names: the names of all operations in it, and perhaps others.
+            firsts: returns an operation of each name in it; called if a name is new.
         """
         names = list(names)
         if not self._by_name.keys() >= set(names):
@@ -51,7 +51,7 @@ class Purities:
         return None if None in found.values() else found  # type: ignore[return-value]
 
     def of_operation(self, op: Any) -> Purity:
-        """Returns the purity of an operation whose name does not tell; `IMPURE` if it reads memory."""
+        """Returns the purity of an operation whose name has `VARIES`; `IMPURE` if it reads memory."""
         names = [op.name, *first_names(op)]
         others = {str(one.type) for one in op.operands if not isinstance(one.type, ir.RankedTensorType)}
         key = (*names, "", *sorted(others))
@@ -78,8 +78,8 @@ def _dialect(op: Any) -> str:
 def purities_of(ops: Sequence[Any]) -> list[Purity | None]:
     """Returns the purity of each operation; None for one that reads memory.
 
-    The host's `cse` runs on copies: one is unused, two that are equal have a call of unknown effects between them, one
-    has its operands reversed, and two more are next to each other.
+    The host's `cse` runs on copies of it: an unused one; two with a call of unknown effects between them, and one more
+    with reversed operands; and two next to each other.
     """
     if not ops:
         return []
@@ -88,7 +88,7 @@ def purities_of(ops: Sequence[Any]) -> list[Purity | None]:
         copies = [[_copies(module, op, kind) for kind in _KINDS] for op in ops]
         host_passes.run("builtin.module(cse)", module.operation, verify_each=False)
         found = [_observed(*(function.regions[0].blocks[0] for function in of_op)) for of_op in copies]
-        # Copies of operations inside regions use values of the program, and have to be gone before these.
+        # In their regions, copies use values of the program, which may not be erased before them.
         for of_op in copies:
             for function in of_op:
                 function.erase()
@@ -100,7 +100,7 @@ _KINDS: tuple[tuple[str, ...], ...] = (("",), ("", _CALL, "", _REVERSED), ("", "
 
 
 def _copies(module: Any, op: Any, kind: tuple[str, ...]) -> Any:
-    """A function with copies of an operation and a call that takes the results of them, if there are several."""
+    """Makes a function with copies of an operation, and with a call that uses their results if there are several."""
     types = [operand.type for operand in op.operands]
     attributes = {
         "sym_name": ir.StringAttr.get(f"f{len(module.body.operations)}"),
@@ -129,7 +129,7 @@ def _call(operands: Sequence[Any], before: Any) -> None:
 
 
 def _observed(unused: Any, apart: Any, adjacent: Any) -> Purity | None:
-    """What the blocks show in which the copies of an operation were."""
+    """Returns the purity of an operation from the blocks that its copies were in."""
     if len(unused.operations) > 1:
         return Purity.IMPURE
     first, second, backwards = _results(apart, 3)

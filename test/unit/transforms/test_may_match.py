@@ -1,0 +1,49 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`canonicalize` with the patterns of collectives: the driver runs only where one may match."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mlir_shard
+from mlir_shard.transforms.canonicalize import canonicalize
+
+PROGRAMS = [
+    program
+    for name in ("collectives", "collective_chains", "reduce_scatter")
+    for program in (Path(__file__).parents[2] / "transforms" / "canonicalize" / f"{name}.mlir")
+    .read_text()
+    .split("// -----")
+]
+PIPELINE = "builtin.module(canonicalize{enable-patterns=sdy-collective,shard-collective})"
+
+
+def text_after(program: str, context: Any) -> str:
+    module = mlir_shard.parse(program, context)
+    mlir_shard.run(module, PIPELINE)
+    return mlir_shard.print_module(module)
+
+
+def test_what_may_not_match_is_left_by_the_driver_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = mlir_shard.create_context()
+    found = [text_after(program, context) for program in PROGRAMS]
+    monkeypatch.setattr(canonicalize, "may_match", lambda *_: True)
+    assert found == [text_after(program, context) for program in PROGRAMS]
+
+
+def test_the_driver_does_not_run_where_no_pattern_may_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(canonicalize, "apply_greedily")
+    program = """
+      sdy.mesh @mesh = <["x"=2, "y"=2]>
+      func.func @f(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+        %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x8xf32>
+        %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>} : tensor<8x8xf32>
+        %2 = sdy.all_reduce {"x"} %1 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x8xf32>
+        return %2 : tensor<8x8xf32>
+      }
+    """
+    assert "sdy.all_gather" in text_after(program, mlir_shard.create_context())
