@@ -23,14 +23,14 @@ class BlockWalk;
 
 // Prefetches an operation. It is inlined always: compilers take a function that only prefetches for one without effects,
 // and drop calls of it.
-[[gnu::always_inline]] inline void fetch(const void *op) {
+[[gnu::always_inline]] inline void prefetch(const void *op) {
   const auto *at = static_cast<const char *>(op);
   // Results lie before an operation, and operands behind it.
   for (const int line : {-64, 0, 64, 128})
     __builtin_prefetch(at + line);
 }
 
-// What walks over some blocks have last come to. Any of it may be gone since: it is only fetched.
+// What walks over some blocks have last come to. Any of it may be gone since: it is only prefetched.
 class BlockOrders {
 public:
   struct Order {
@@ -70,12 +70,12 @@ public:
   void come(MlirOperation op) {
     if (order) {
       if (!comeTo(op.pointer))
-        fetch(capi.mlirOperationGetNextInBlock(op).pointer);
+        prefetch(capi.mlirOperationGetNextInBlock(op).pointer);
       return;
     }
     if (outer)
       outer->comeTo(op.pointer);
-    fetch(capi.mlirOperationGetNextInBlock(op).pointer);
+    prefetch(capi.mlirOperationGetNextInBlock(op).pointer);
     if (++count == small) {
       order = capi.blockOrders->of(block);
       capi.blockOrders->innermost = this;
@@ -113,7 +113,7 @@ private:
       findIn(before, place);
     if (next + ahead >= before.size())
       return false;
-    fetch(before[next + ahead]);
+    prefetch(before[next + ahead]);
     return true;
   }
 

@@ -7,6 +7,7 @@
 #include "ir/mixed.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
+#include "rewriting/region_key.h"
 #include "rewriting/unused.h"
 
 #include <algorithm>
@@ -81,21 +82,20 @@ public:
   Eliminated run(MlirOperation root) {
     KnownOps known;
     visitRegions(root, known);
-    kept.erase(std::remove_if(kept.begin(), kept.end(), [&](MlirOperation op) { return isInErased(op); }), kept.end());
-    // Operands of an erased operation have uses until the end, as in the host's pass.
-    for (const MlirOperation op : erased)
-      capi.mlirOperationDestroy(op);
-    return {!erased.empty(), std::move(kept)};
+    return {isAny, std::move(kept)};
   }
 
 private:
   void visitRegions(MlirOperation op, KnownOps &known) {
     for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
          region = capi.mlirRegionGetNextInOperation(region)) {
-      const std::size_t count = known.size();
+      const std::size_t count = known.size(), outer = erased.size();
       if (const MlirBlock block = capi.mlirRegionGetFirstBlock(region))
         eachInBlock(capi, block, [&](MlirOperation child) { visit(child, known); });
       known.truncate(count);
+      // The operation around is compared without them.
+      for (; erased.size() > outer; erased.pop_back())
+        capi.mlirOperationDestroy(erased.back());
     }
   }
 
@@ -107,6 +107,7 @@ private:
       visitRegions(op, own);
       return;
     }
+    const std::size_t keptBefore = kept.size();
     if (hasRegions)
       visitRegions(op, known);
     if (purity == Purity::Impure)
@@ -116,29 +117,29 @@ private:
       purity = variedPurity(op, signature);
     if (purity == Purity::Impure)
       return;
-    if (!isUsed(capi, op))
-      erase(op, hasRegions);
-    else if (purity != Purity::Removable)
-      replaceOrInsert(op, hasRegions ? -1 - wholeNumber(op, signature) : signature,
-                      purity == Purity::Commutative, known);
-  }
-
-  void erase(MlirOperation op, bool hasRegions) {
-    erased.push_back(op);
+    if (isUsed(capi, op) &&
+        (purity == Purity::Removable || !isReplaced(op, hasRegions ? -1 - wholeNumber(op, signature) : signature,
+                                                    purity == Purity::Commutative, known)))
+      return;
     if (hasRegions)
-      erasedWithRegions.insert(op.pointer);
+      dropInside(op, keptBefore);
+    erased.push_back(op);
+    isAny = true;
   }
 
-  bool isInErased(MlirOperation op) const {
-    if (!erasedWithRegions.size())
-      return false;
-    while (op && erasedWithRegions.find(op.pointer) == PointerNumbers::absent)
-      op = capi.mlirOperationGetParentOperation(op);
-    return static_cast<bool>(op);
+  // Drops the operations in the regions of an erased one from those that have replaced others since.
+  void dropInside(MlirOperation erasedOp, std::size_t keptBefore) {
+    const auto isInside = [&](MlirOperation op) {
+      while (op && !(op == erasedOp))
+        op = capi.mlirOperationGetParentOperation(op);
+      return static_cast<bool>(op);
+    };
+    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(keptBefore);
+    kept.erase(std::remove_if(begin, kept.end(), isInside), kept.end());
   }
 
-  // `number` is below 0 for an operation with regions.
-  void replaceOrInsert(MlirOperation op, std::int64_t number, bool isCommutative, KnownOps &known) {
+  // Replaces the uses of an operation by an equal one. If there is none, later ones may be equal to it.
+  bool isReplaced(MlirOperation op, std::int64_t number, bool isCommutative, KnownOps &known) {
     readOperands(op, isCommutative, operands);
     std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(number));
     for (const void *operand : operands)
@@ -151,17 +152,17 @@ private:
     });
     if (!equal) {
       known.insert({hash, number, op});
-      return;
+      return false;
     }
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
       capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(op, i),
                                          capi.mlirOperationGetResult(equal->op, i));
-    erase(op, number < 0);
     if (isKept.insert(equal->op.pointer).second)
       kept.push_back(equal->op);
     if (const MlirLocation location = capi.mlirOperationGetLocation(op);
         capi.mlirOperationGetLocation(equal->op) == unknownLocation && !(location == unknownLocation))
       capi.mlirOperationSetLocation(equal->op, location);
+    return true;
   }
 
   void readOperands(MlirOperation op, bool isCommutative, std::vector<const void *> &found) const {
@@ -192,54 +193,24 @@ private:
   // The number of operations with equal regions, which are equal if their operands are.
   std::int64_t wholeNumber(MlirOperation op, std::int32_t signature) {
     key.assign({asPointer(signature)});
-    PointerMap inner;
-    std::int32_t count = 0;
-    addRegions(op, inner, count);
+    appendRegions(capi, op, signatures, isCommutative, key);
     return wholes.number(key);
-  }
-
-  // Adds what is in the regions of an operation to the key; values defined there are numbered.
-  void addRegions(MlirOperation op, PointerMap &inner, std::int32_t &valueCount) {
-    for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-         region = capi.mlirRegionGetNextInOperation(region)) {
-      key.push_back(asPointer(-1));
-      const MlirBlock block = capi.mlirRegionGetFirstBlock(region);
-      if (!block)
-        continue;
-      key.push_back(asPointer(-2));
-      for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
-        const MlirValue argument = capi.mlirBlockGetArgument(block, i);
-        key.push_back(capi.mlirValueGetType(argument).pointer);
-        inner.insert(argument.pointer, valueCount++);
-      }
-      eachInBlock(capi, block, [&](MlirOperation child) { addInner(child, inner, valueCount); });
-    }
-  }
-
-  void addInner(MlirOperation op, PointerMap &inner, std::int32_t &valueCount) {
-    key.push_back(asPointer(signatures.of(op)));
-    const auto first = static_cast<std::ptrdiff_t>(key.size());
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
-      const void *operand = capi.mlirOperationGetOperand(op, i).pointer;
-      const std::int32_t known = inner.find(operand);
-      key.push_back(known == PointerMap::absent ? operand : asPointer(known));
-    }
-    if (ofName(op) == Purity::Commutative)
-      std::sort(key.begin() + first, key.end());
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-      inner.insert(capi.mlirOperationGetResult(op, i).pointer, valueCount++);
-    addRegions(op, inner, valueCount);
   }
 
   const Capi &capi;
   const PurityOfOperation &ofOperation;
+  const std::function<bool(MlirOperation)> isCommutative = [this](MlirOperation op) {
+    return ofName(op) == Purity::Commutative;
+  };
   Signatures signatures;
   MlirLocation unknownLocation;
   PointerMap ofNames;
   PointerSequences contents, wholes;
   std::vector<Purity> varied; // By number of the contents.
-  std::vector<MlirOperation> erased, kept;
-  PointerNumbers erasedWithRegions, isKept;
+  std::vector<MlirOperation> erased; // Of the regions that are being visited.
+  bool isAny = false;
+  std::vector<MlirOperation> kept;
+  PointerNumbers isKept;
   std::vector<const void *> key, operands, others; // Of the operation visited last.
 };
 

@@ -6,6 +6,7 @@
 #include "ir/below.h"
 #include "ir/pointer_map.h"
 #include "ir/signatures.h"
+#include "rewriting/region_key.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -51,13 +52,10 @@ private:
           return results.find(capi.mlirOperationGetOperand(op, operand).pointer) != PointerMap::absent;
         }))
       return false;
-    key.assign({number(signature), block.pointer});
+    key.assign({asPointer(signature), block.pointer});
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
       key.push_back(capi.mlirOperationGetOperand(op, i).pointer);
-    if (capi.mlirOperationGetFirstRegion(op)) {
-      InnerValues inner;
-      addRegions(op, inner);
-    }
+    appendRegions(capi, op, signatures, [](MlirOperation) { return false; }, key);
     const auto [kept, isNew] = firsts.emplace(key, op);
     if (isNew) {
       results.insert(capi.mlirOperationGetResult(op, 0).pointer, 1);
@@ -69,45 +67,6 @@ private:
     if (isOfOthers.insert(kept->second.pointer, 1).second)
       ofOthers.push_back(kept->second);
     return true;
-  }
-
-  // The values made in the regions of an operation, numbered.
-  struct InnerValues {
-    PointerMap numbers;
-    std::int32_t count = 0;
-
-    void add(MlirValue value) { numbers.insert(value.pointer, count++); }
-  };
-
-  static const void *number(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
-
-  // Adds what is in the regions of an operation to the key: values made there by their numbers.
-  void addRegions(MlirOperation op, InnerValues &inner) {
-    for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
-         region = capi.mlirRegionGetNextInOperation(region))
-      for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
-        key.push_back(number(-1));
-        for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i) {
-          const MlirValue argument = capi.mlirBlockGetArgument(block, i);
-          key.push_back(capi.mlirValueGetType(argument).pointer);
-          inner.add(argument);
-        }
-        for (MlirOperation child = capi.mlirBlockGetFirstOperation(block); child;
-             child = capi.mlirOperationGetNextInBlock(child))
-          addChild(child, inner);
-      }
-  }
-
-  void addChild(MlirOperation op, InnerValues &inner) {
-    key.push_back(number(signatures.of(op)));
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
-      const void *operand = capi.mlirOperationGetOperand(op, i).pointer;
-      const std::int32_t known = inner.numbers.find(operand);
-      key.push_back(known == PointerMap::absent ? operand : number(known));
-    }
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-      inner.add(capi.mlirOperationGetResult(op, i));
-    addRegions(op, inner);
   }
 
   const Capi &capi;

@@ -10,7 +10,15 @@
 
 namespace mlir_shard {
 
+bool isUsed(const Capi &capi, MlirOperation op) {
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
+      return true;
+  return false;
+}
+
 namespace {
+
 std::string_view nameOf(const Capi &capi, MlirOperation op) {
   return toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op)));
 }
@@ -19,23 +27,19 @@ bool isTerminator(const Capi &capi, MlirOperation op) {
   return !capi.mlirOperationGetNextInBlock(op) &&
          capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
 }
-} // namespace
 
-bool isUsed(const Capi &capi, MlirOperation op) {
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    if (capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, i)))
-      return true;
-  return false;
-}
-
+// Whether an operation is a symbol, or a module.
 bool isSymbol(const Capi &capi, MlirOperation op) {
   return !capi.mlirOperationGetNumResults(op) &&
          (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")) || nameOf(capi, op) == "builtin.module");
 }
 
+// Whether an operation is dead unless it has effects. Terminators, symbols and modules are live.
 bool mayBeDead(const Capi &capi, MlirOperation op) {
   return !isUsed(capi, op) && !isTerminator(capi, op) && !isSymbol(capi, op);
 }
+
+} // namespace
 
 bool mayHaveUnused(const Capi &capi, MlirOperation root) {
   bool found = false;

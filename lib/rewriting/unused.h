@@ -15,13 +15,8 @@ namespace mlir_shard {
 // Whether a result of an operation has a use.
 bool isUsed(const Capi &capi, MlirOperation op);
 
-// Whether an operation is a symbol, or a module.
-bool isSymbol(const Capi &capi, MlirOperation op);
-
-// Whether an operation is dead if it has no effects: no result is used, and it is no terminator, symbol or module.
-bool mayBeDead(const Capi &capi, MlirOperation op);
-
-// Whether an operation under `root` that is not of sdy may be dead.
+// Whether an operation under `root` may be dead, of those that are not of sdy: no result is used, and it is neither a
+// terminator nor a symbol.
 bool mayHaveUnused(const Capi &capi, MlirOperation root);
 
 // Erases the operations under `root` with the names in `pure` that have no used result, the last one first, so that

@@ -41,7 +41,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   lastParent = {};
   Verdict verdict = Verdict::Valid;
   for (std::size_t i = 0; i < made.size() && verdict == Verdict::Valid; ++i) {
-    fetchAhead(made, i);
+    prefetchAhead(made, i);
     verdict = visitAlone(made[i], Change::Made);
   }
   for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
@@ -50,17 +50,17 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
 }
 
 // Prefetches an operation that is visited soon, and the user of one that is visited sooner.
-void VerifiedOps::fetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
+void VerifiedOps::prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
   constexpr std::size_t ahead = 16;
   if (at + ahead < ops.size())
-    fetch(ops[at + ahead].pointer);
+    prefetch(ops[at + ahead].pointer);
   if (at + ahead / 2 >= ops.size())
     return;
   const MlirOperation op = ops[at + ahead / 2];
   if (!capi.mlirOperationGetNumResults(op))
     return;
   if (const MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, 0)))
-    fetch(capi.mlirOpOperandGetOwner(use).pointer);
+    prefetch(capi.mlirOpOperandGetOwner(use).pointer);
 }
 
 VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {

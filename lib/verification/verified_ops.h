@@ -89,7 +89,7 @@ private:
 
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
-  void fetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const;
+  void prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const;
   Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
   Verdict visitUsers(MlirOperation op);

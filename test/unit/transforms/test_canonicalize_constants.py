@@ -15,12 +15,12 @@ from mlir_shard.passes.registry import Changes
 from mlir_shard.transforms.canonicalize.canonicalize import Canonicalize
 
 
-def random_program(choose: random.Random) -> str:
-    """A function with equal and unequal constants, at its begin, in its middle and in regions; some are unused."""
+def random_program(choose: random.Random, most: int = 8) -> str:
+    """A function with equal and unequal constants, at its front, in its middle and in regions; some are unused."""
 
-    def ops(prefix: str, values: list[str], depth: int) -> list[str]:
+    def ops(prefix: str, values: list[str], count: int, depth: int = 0) -> list[str]:
         lines = []
-        for number in range(choose.randrange(2, 8)):
+        for number in range(count):
             name, kind = f"%{prefix}{number}", choose.random()
             if kind < 0.5:
                 dialect = "chlo" if choose.random() < 0.1 else "stablehlo"
@@ -29,19 +29,25 @@ def random_program(choose: random.Random) -> str:
                     f'{name} = {dialect}.constant{tag} dense<{choose.randrange(3)}.0> : tensor<f32> loc("{name[1:]}")'
                 )
             elif kind < 0.7 and depth < 2:
-                inner = ops(f"{prefix}{number}_", list(values), depth + 1)
-                end = f"stablehlo.return {inner[-1].split()[0]} : tensor<f32>"
-                lines += [f'{name} = "stablehlo.case"(%i) ({{', *inner, end, "}) : (tensor<i32>) -> tensor<f32>"]
+                inner = ops(f"{prefix}{number}_", list(values), choose.randrange(2, 8), depth + 1)
+                lines += [
+                    f'{name} = "stablehlo.if"(%p) ({{',
+                    *inner,
+                    f"stablehlo.return {inner[-1].split()[0]} : tensor<f32>",
+                    "}, {",
+                    "stablehlo.return %a : tensor<f32>",
+                    "}) : (tensor<i1>) -> tensor<f32>",
+                ]
             else:
                 one, other = choose.choice(values), choose.choice(values)
-                lines.append(f"{name} = stablehlo.add %a, {one} : tensor<f32>".replace("%a", other))
+                lines.append(f"{name} = stablehlo.add {other}, {one} : tensor<f32>")
             values.append(name)
         # The last line defines what the region returns.
         last = f"%{prefix}last"
         return [*lines, f"{last} = stablehlo.subtract {values[-1]}, {choose.choice(values)} : tensor<f32>"]
 
-    body = "\n".join(ops("v", ["%a"], 0))
-    return f"func.func @f(%a: tensor<f32>, %i: tensor<i32>) -> tensor<f32> {{\n{body}\nreturn %vlast : tensor<f32>\n}}"
+    body = "\n".join(ops("v", ["%a"], choose.randrange(2, most)))
+    return f"func.func @f(%a: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {{\n{body}\nreturn %vlast : tensor<f32>\n}}"
 
 
 def text_of(module: Any) -> str:
@@ -55,11 +61,9 @@ def by_host(text: str, context: Any) -> str:
 
 
 def test_random_programs_become_what_the_host_makes_of_them() -> None:
-    # The host has folds for `stablehlo.case`, for which it runs.
     context, moved = mlir_shard.create_context(), 0
     for seed in range(120):
-        text = random_program(random.Random(seed)).replace('"stablehlo.case"(%i)', '"stablehlo.if"(%p)')
-        text = text.replace("}) : (tensor<i32>) -> tensor<f32>", _ELSE).replace("%i: tensor<i32>", "%p: tensor<i1>")
+        text = random_program(random.Random(seed))
         module = mlir_shard.parse(text, context)
         with context:
             changed = Canonicalize().run(module.operation)
@@ -69,7 +73,12 @@ def test_random_programs_become_what_the_host_makes_of_them() -> None:
     assert moved > 100
 
 
-_ELSE = "}, {\nstablehlo.return %a : tensor<f32>\n}) : (tensor<i1>) -> tensor<f32>"
+def test_large_programs_become_what_the_host_makes_of_them() -> None:
+    context, text = mlir_shard.create_context(), random_program(random.Random(0), most=20_000)
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(canonicalize)")
+    assert text.count(" = ") > 10_000
+    assert text_of(module) == by_host(text, context)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mlir_shard.transforms.canonicalize.cse import CSE
 NAMES = ("add", "subtract", "maximum")
 
 
-def random_program(choose: random.Random) -> str:
+def random_program(choose: random.Random, most: int = 7) -> str:
     """Two functions of few distinct sums, differences and maxima, some of them in regions, some unused."""
 
     def ops(count: int, prefix: str, values: list[str], indent: str) -> list[str]:
@@ -44,7 +44,7 @@ def random_program(choose: random.Random) -> str:
     functions = []
     for function in range(2):
         values = ["%a", "%b"]
-        body = ops(choose.randrange(1, 7), "v", values, "  ")
+        body = ops(choose.randrange(1, most), "v", values, "  ")
         returned = values[2:] if choose.random() < 0.7 else values[-1:]
         types = ", ".join(["tensor<4xf32>"] * len(returned))
         functions.append(
@@ -74,6 +74,14 @@ def test_random_programs_become_what_the_host_makes_of_them() -> None:
         assert not is_left or after == before
         left += is_left
     assert 15 < left < 135
+
+
+def test_large_programs_become_what_the_host_makes_of_them() -> None:
+    context, text = mlir_shard.create_context(), random_program(random.Random(0), most=20_000)
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(cse)")
+    assert text.count(" = ") > 10_000
+    assert mlir_shard.print_module(module) == by_host(text, context)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +212,30 @@ def test_effects_are_those_of_the_host(body: str) -> None:
     """
     module = mlir_shard.parse(text, context)
     mlir_shard.run(module, "builtin.module(cse)")
+    assert mlir_shard.print_module(module) == by_host(text, context)
+
+
+@pytest.mark.parametrize(
+    "unused", ["%d = stablehlo.tanh %b : tensor<4xf32>", "%d = stablehlo.abs %a : tensor<4xf32>", ""]
+)
+def test_regions_are_compared_without_what_was_erased_from_them(unused: str) -> None:
+    context = mlir_shard.create_context()
+    text = f"""func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>, %i: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {{
+      %0 = "stablehlo.case"(%i) ({{
+        %d = stablehlo.negate %b : tensor<4xf32>
+        %n = stablehlo.abs %a : tensor<4xf32>
+        stablehlo.return %n : tensor<4xf32>
+      }}) : (tensor<i32>) -> tensor<4xf32>
+      %1 = "stablehlo.case"(%i) ({{
+        {unused}
+        %n = stablehlo.abs %a : tensor<4xf32>
+        stablehlo.return %n : tensor<4xf32>
+      }}) : (tensor<i32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }}"""
+    module = mlir_shard.parse(text, context)
+    mlir_shard.run(module, "builtin.module(cse)")
+    assert mlir_shard.print_module(module).count("stablehlo.case") == 1
     assert mlir_shard.print_module(module) == by_host(text, context)
 
 

@@ -47,8 +47,14 @@ class Purities:
             self._by_name.update({op.name: _declared(op) for op in new})
             observed = [op for op in new if self._by_name[op.name] is Purity.VARIES and _is_by_name(op)]
             self._by_name.update(zip((op.name for op in observed), purities_of(observed), strict=True))
-        found = {name: self._by_name[name] for name in names if name in self._by_name}
-        return None if None in found.values() else found  # type: ignore[return-value]
+        found: dict[str, Purity] = {}
+        for name in names:
+            purity = self._by_name.get(name)
+            if purity is not None:
+                found[name] = purity
+            elif name in self._by_name:
+                return None
+        return found
 
     def of_operation(self, op: Any) -> Purity:
         """Returns the purity of an operation whose name has `VARIES`; `IMPURE` if it reads memory."""
