@@ -121,6 +121,7 @@ public:
         others.push_back(static_cast<std::int32_t>(place));
         continue;
       }
+      prefetchAfter(arrays.ops, static_cast<std::size_t>(definer));
       MlirAttribute &attribute = attributes[states[place]];
       if (!attribute)
         attribute = {pointer(attributeOf(states[place]), attributeCapsule)};

@@ -186,6 +186,7 @@ ModuleArrays::attributed(const std::string &name, std::vector<MlirAttribute> &di
   PointerMap seen;
   std::vector<std::pair<std::int32_t, std::int32_t>> found;
   for (std::size_t op = 0; op < ops.size(); ++op) {
+    prefetchAfter(ops, op);
     MlirAttribute attribute = capi.mlirOperationGetDiscardableAttributeByName(ops[op], toStringRef(name));
     if (!attribute)
       continue;

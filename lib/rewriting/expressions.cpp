@@ -4,13 +4,15 @@
 #include "rewriting/expressions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 namespace mlir_shard {
 
 ExpressionSplitter::ExpressionSplitter(ModuleArrays &arrays, std::vector<ExpressionKind> kinds)
-    : arrays(arrays), capi(arrays.capi), kinds(std::move(kinds)), ends(arrays.ops.size()), parts(arrays.ops.size()),
+    : arrays(arrays), capi(arrays.capi), kinds(std::move(kinds)), ends(arrays.ops.size()),
+      scalarResults(arrays.representatives.size()), parts(arrays.ops.size()),
       usedAsScalar(arrays.ops.size()), shared(arrays.ops.size()), lastUse(arrays.ops.size(), -1),
       seen(arrays.ops.size()), copies(arrays.values.size()), copiedFor(arrays.values.size()) {
   if (this->kinds.size() != arrays.representatives.size())
@@ -119,7 +121,20 @@ void ExpressionSplitter::addUses(std::int32_t op, Scope &found, const Questions 
   }
 }
 
+// Operations of a signature have results of the same types: these are not read from memory again.
 bool ExpressionSplitter::isScalar(std::int32_t value, const Questions &questions) {
+  const std::int32_t definer = arrays.definers[value];
+  if (definer < 0)
+    return hasScalarType(value, questions);
+  const std::int32_t *first = arrays.results.begin(definer), *end = arrays.results.end(definer);
+  std::vector<char> &known = scalarResults[arrays.signatures[definer]];
+  if (known.empty())
+    std::transform(first, end, std::back_inserter(known),
+                   [&](std::int32_t result) { return hasScalarType(result, questions); });
+  return known[std::find(first, end, value) - first];
+}
+
+bool ExpressionSplitter::hasScalarType(std::int32_t value, const Questions &questions) {
   const void *type = capi.mlirValueGetType(arrays.value(value)).pointer;
   std::int32_t known = scalars.find(type);
   if (known == PointerMap::absent)

@@ -68,6 +68,7 @@ private:
   Part partOf(std::int32_t op, const Questions &questions);
   void addUses(std::int32_t op, Scope &found, const Questions &questions);
   bool isScalar(std::int32_t value, const Questions &questions);
+  bool hasScalarType(std::int32_t value, const Questions &questions);
   Groups needed(const Scope &found, const Questions &questions);
   void markShared(const Scope &found, const Questions &questions);
 
@@ -85,6 +86,7 @@ private:
   std::vector<const void *> groupNames;
   std::vector<std::int32_t> ends; // By operation, the first one after those inside it.
   PointerMap scalars;             // By type, whether it is one.
+  std::vector<std::vector<char>> scalarResults; // By signature, which results are; empty before the first is asked for.
 
   // By operation.
   std::vector<Part> parts;

@@ -27,12 +27,16 @@ public:
     for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
          region = capi.mlirRegionGetNextInOperation(region))
       for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block;
-           block = capi.mlirBlockGetNextInRegion(block))
+           block = capi.mlirBlockGetNextInRegion(block)) {
+        BlockWalk walk(capi, block);
         for (MlirOperation child = capi.mlirBlockGetFirstOperation(block), next; child; child = next) {
+          walk.come(child);
           next = capi.mlirOperationGetNextInBlock(child);
           if (!merged(child, block))
             visit(child);
         }
+        walk.end();
+      }
   }
 
   // The operations that others were merged into.

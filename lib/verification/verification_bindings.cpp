@@ -36,9 +36,10 @@ public:
   }
 
   std::optional<bool> verifyChanged(const py::capsule &root, const std::vector<py::capsule> &changed,
+                                    const std::vector<py::capsule> &moved,
                                     const std::vector<py::capsule> &attributed) {
-    return toPython(
-        known(root).verifyChanged(host.operation(root), host.operations(changed), host.operations(attributed)));
+    return toPython(known(root).verifyChanged(host.operation(root), host.operations(changed), host.operations(moved),
+                                              host.operations(attributed)));
   }
 
   void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
@@ -107,9 +108,11 @@ void defineVerification(py::module_ &module) {
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")
-      .def("verify_changed", &Verification::verifyChanged, py::arg("root"), py::arg("changed"), py::arg("attributed"),
-           "The same where nothing else has changed since: operations that were made, moved or given other operands, types\n"
-           "or regions, and operations that were given other attributes.")
+      .def("verify_changed", &Verification::verifyChanged, py::arg("root"), py::arg("changed"), py::arg("moved"),
+           py::arg("attributed"),
+           "The same where nothing else has changed since: operations that were made or given other operands, types or\n"
+           "regions, operations that were moved or took the place of others with the same types, and operations that were\n"
+           "given other attributes.")
       .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
       .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("changed"), py::arg("attributed"),
            py::arg("names"), py::arg("scopes"),

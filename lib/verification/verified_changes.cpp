@@ -13,6 +13,7 @@
 namespace mlir_shard {
 
 VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
+                                                const std::vector<MlirOperation> &moved,
                                                 const std::vector<MlirOperation> &attributed) {
   const std::unordered_map<std::string_view, MlirType> typesBefore = std::move(functionTypes);
   const std::uint64_t functionsBefore = functionsContent;
@@ -30,9 +31,10 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   if (!(module == moduleBefore) || meshes != meshesBefore || !haveTypesOfBefore)
     return Verdict::Unknown;
   const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
-  if ((std::any_of(made.begin(), made.end(), isSymbol) ||
-       std::any_of(attributed.begin(), attributed.end(), isSymbol)) &&
-      !haveOwnSymbols(module))
+  const auto hasSymbol = [&](const std::vector<MlirOperation> &ops) {
+    return std::any_of(ops.begin(), ops.end(), isSymbol);
+  };
+  if ((hasSymbol(made) || hasSymbol(moved) || hasSymbol(attributed)) && !haveOwnSymbols(module))
     return Verdict::Unknown;
   accepting = false;
   contents.beginWalk();
@@ -40,23 +42,25 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   visitedUsers = {};
   lastParent = {};
   Verdict verdict = Verdict::Valid;
-  for (std::size_t i = 0; i < made.size() && verdict == Verdict::Valid; ++i) {
-    prefetchAhead(made, i);
-    verdict = visitAlone(made[i], Change::Made);
-  }
-  for (auto op = attributed.begin(); op != attributed.end() && verdict == Verdict::Valid; ++op)
-    verdict = visitAlone(*op, Change::Attributes);
+  const auto visitAll = [&](const std::vector<MlirOperation> &ops, Change change) {
+    for (std::size_t i = 0; i < ops.size() && verdict == Verdict::Valid; ++i) {
+      prefetchAhead(ops, i);
+      verdict = visitAlone(ops[i], change);
+    }
+  };
+  visitAll(made, Change::Made);
+  visitAll(moved, Change::Moved);
+  visitAll(attributed, Change::Attributes);
   return verdict;
 }
 
 // Prefetches an operation that is visited soon, and the user of one that is visited sooner.
 void VerifiedOps::prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
-  constexpr std::size_t ahead = 16;
-  if (at + ahead < ops.size())
-    prefetch(ops[at + ahead].pointer);
-  if (at + ahead / 2 >= ops.size())
+  constexpr std::size_t ahead = 8;
+  prefetchAfter(ops, at);
+  if (at + ahead >= ops.size())
     return;
-  const MlirOperation op = ops[at + ahead / 2];
+  const MlirOperation op = ops[at + ahead];
   if (!capi.mlirOperationGetNumResults(op))
     return;
   if (const MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetResult(op, 0)))
@@ -64,7 +68,7 @@ void VerifiedOps::prefetchAhead(const std::vector<MlirOperation> &ops, std::size
 }
 
 VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
-  const bool isMade = change == Change::Made;
+  const bool isMade = change == Change::Made || change == Change::Moved;
   const Name name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
@@ -80,7 +84,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     const Verdict verdict = visitChanged(op, name, around, isLast, 0);
     if (verdict != Verdict::Valid || !isMade)
       return verdict;
-    return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op);
+    return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op, change);
   }
   if (isMade) {
     // What is in it may use a value around it that has an edge too.
@@ -88,7 +92,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
       return Verdict::Unknown;
     changed.push_back({op, true});
     const Verdict verdict = visitBodies(op, name, around, changed.size() - 1);
-    return verdict == Verdict::Valid ? visitUsers(op) : verdict;
+    return verdict == Verdict::Valid ? visitUsers(op, change) : verdict;
   }
   Key key;
   if (!containerKey(op, name, around, signatures.of(op), key))
@@ -113,14 +117,21 @@ bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
   return false;
 }
 
-// What uses a value that was made or moved has to come behind it, and to be valid with its type.
-VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op) {
+// What uses a value that was made or moved has to come behind it, and to be valid with its type. A value that took the
+// place of another one with that type concerns only users that look at the operation which makes it.
+VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op, Change change) {
+  const auto looksAtIt = [&](MlirOperation user) {
+    const Kind kind = nameOf(user).kind;
+    return kind == Kind::OfConstants || kind == Kind::Edge || kind == Kind::Unknown;
+  };
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
     const MlirValue result = capi.mlirOperationGetResult(op, i);
     for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use)) {
       const MlirOperation user = capi.mlirOpOperandGetOwner(use);
       if (!dominates(result, user))
         return Verdict::Unknown;
+      if (change == Change::Moved && !looksAtIt(user))
+        continue;
       if (const Verdict verdict = visitUser(user); verdict != Verdict::Valid)
         return verdict;
     }

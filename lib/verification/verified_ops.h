@@ -41,11 +41,11 @@ public:
   // the host has to verify the whole.
   Verdict verify(MlirOperation root);
 
-  // The same where nothing in `root` has changed since it was valid but for `made`, operations that were made, moved
-  // or given other operands, types or regions, and `attributed`, which were given other attributes. Unknown where that
-  // may concern others.
+  // The same where nothing in `root` has changed since it was valid but for `made`, operations that were made or given
+  // other operands, types or regions, `moved`, which were moved or took the place of others with the same types, and
+  // `attributed`, which were given other attributes. Unknown where that may concern others.
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
-                        const std::vector<MlirOperation> &attributed);
+                        const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
   // Remembers that the host has found `root` to be valid.
   void accept(MlirOperation root);
@@ -70,7 +70,7 @@ private:
   };
 
   // How an operation that is verified alone has changed.
-  enum class Change { Made, Attributes, Operands };
+  enum class Change { Made, Moved, Attributes, Operands };
 
   struct Name {
     Kind kind;
@@ -92,7 +92,7 @@ private:
   void prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const;
   Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
-  Verdict visitUsers(MlirOperation op);
+  Verdict visitUsers(MlirOperation op, Change change);
   Verdict visitUser(MlirOperation user);
   Around aroundOf(MlirOperation op);
   const void *manualInside(MlirOperation op, const void *outer, std::int32_t signature);

@@ -36,23 +36,29 @@ class Verified:
         return self._have_valid_attributes()
 
     def verify_changed(
-        self, root: Any, changed: Sequence[Any], attributed: Sequence[Any], everywhere: Sequence[str] = ()
+        self,
+        root: Any,
+        changed: Sequence[Any],
+        moved: Sequence[Any],
+        attributed: Sequence[Any],
+        everywhere: Sequence[str] = (),
     ) -> bool:
         """Whether all in an operation is valid that was, and in which nothing has changed since but these operations.
 
         Args:
             root: the operation.
-            changed: the capsules of those in it that were made, moved, or given other operands, types or regions.
+            changed: the capsules of those in it that were made, or given other operands, types or regions.
+            moved: the capsules of those that were moved, or took the place of others with the same types.
             attributed: the capsules of those in it of which attributes alone have changed.
             everywhere: attributes of `verification.CHECKS` that may have changed wherever they are in it.
         """
-        is_valid = self._known.verify_changed(root._CAPIPtr, changed, attributed)
+        is_valid = self._known.verify_changed(root._CAPIPtr, changed, moved, attributed)
         if is_valid is None:
             return self.verify(root)
         if is_valid and everywhere:
-            changed, attributed = [root._CAPIPtr], []
+            changed, moved, attributed = [root._CAPIPtr], [], []
         return is_valid and self._are_valid(
-            self._known.new_attribute_uses(changed, attributed, verification.QUERIES, verification.SCOPES)
+            self._known.new_attribute_uses([*changed, *moved], attributed, verification.QUERIES, verification.SCOPES)
         )
 
     def _have_valid_attributes(self) -> bool:

@@ -9,6 +9,8 @@ Modelled on upstream's `AnalysisManager`.
 from __future__ import annotations
 
 import contextlib
+import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -50,8 +52,9 @@ class Analyses:
             self._contents = None
         elif self._contents is not None:
             # Changed operations are in the root too. Erased ones are unknown, so nothing is removed.
-            new = contents_of_all(changed.ops) | contents_of_all(changed.attributed)
-            self._contents |= new | Contents(attributes=frozenset(changed.everywhere))
+            new = map(contents_of_all, (changed.ops, changed.moved, changed.attributed))
+            self._contents = functools.reduce(operator.or_, new, self._contents)
+            self._contents |= Contents(attributes=frozenset(changed.everywhere))
 
 
 # The active runs, the innermost last.

@@ -66,7 +66,9 @@ class RegistrationError(TypeError):
 class Changes:
     """What a pass has changed, where that is little: these operations are verified after it, and nothing else.
 
-    ops: operations that it has made, moved, or given other operands, types or regions. Their users count with them.
+    ops: operations that it has made, or given other operands, types or regions. Their users count with them.
+    moved: operations that it has moved, or that took the place of others with the same result types. Their users count
+        only as far as they have to come after them, or look at the operations that make their operands.
     attributed: operations of which it has changed attributes alone.
     everywhere: discardable attributes of sdy that it may have changed on any operation, argument or result.
     """
@@ -74,6 +76,7 @@ class Changes:
     ops: Sequence[Any] = ()
     attributed: Sequence[Any] = ()
     everywhere: Sequence[str] = ()
+    moved: Sequence[Any] = ()
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))

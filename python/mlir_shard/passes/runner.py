@@ -302,8 +302,8 @@ class _Run:
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
                 if isinstance(changed, Changes):
-                    ops, attributed = capsules_of(changed.ops), capsules_of(changed.attributed)
-                    self._verified.verify_changed(op, ops, attributed, changed.everywhere)
+                    ops, moved, attributed = map(capsules_of, (changed.ops, changed.moved, changed.attributed))
+                    self._verified.verify_changed(op, ops, moved, attributed, changed.everywhere)
                 else:
                     self._verified.verify(op)
         finally:

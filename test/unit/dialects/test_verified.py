@@ -82,13 +82,16 @@ def known(verified: Verified, module: Any) -> bool:
 @dataclass
 class Changed:
     ops: list[Any] = field(default_factory=list)
+    moved: list[Any] = field(default_factory=list)
     attributed: list[Any] = field(default_factory=list)
 
 
 def known_changed(verified: Verified, module: Any, changed: Changed) -> bool:
     """What is said after the verification of a valid module, of which the changes are known."""
     with contextlib.suppress(ir.MLIRError):
-        return verified.verify_changed(module.operation, capsules_of(changed.ops), capsules_of(changed.attributed))
+        return verified.verify_changed(
+            module.operation, capsules_of(changed.ops), capsules_of(changed.moved), capsules_of(changed.attributed)
+        )
     return False
 
 
@@ -192,7 +195,7 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
     ops = list(ops_below(module))
     op, other = choose.choice(ops), choose.choice(ops)
     values = [result for one in ops for result in one.results]
-    kind = choose.randrange(8)
+    kind = choose.randrange(9)
     if kind == 0 and len(op.operands) and len(op.results):
         op.operands[choose.randrange(len(op.operands))] = choose.choice(values)
         changed.ops.append(op)
@@ -206,9 +209,9 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
             changed.attributed.append(op)
     elif kind == 3 and len(op.results) and len(other.results) and op.block == other.block and op != other:
         op.move_before(other)
-        changed.ops.append(op)
+        choose.choice((changed.ops, changed.moved)).append(op)
     elif kind == 4 and len(op.results) and not any(list(result.uses) for result in op.results):
-        for made in (changed.ops, changed.attributed):
+        for made in (changed.ops, changed.moved, changed.attributed):
             made[:] = [one for one in made if one not in (op, *ops_below(op))]
         op.erase()
     elif kind == 5:
@@ -216,13 +219,18 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
         if "sdy.sharding" in sharded.attributes:
             op.attributes["sdy.sharding"] = sharded.attributes["sdy.sharding"]
             changed.attributed.append(op)
+    elif kind == 8 and len(op.results) and op.block == other.block:
+        copied = op.clone(ip=ir.InsertionPoint(other)).operation
+        for old, new in zip(op.results, copied.results, strict=True):
+            old.replace_all_uses_with(new)
+        changed.moved.append(copied)
     elif len(op.regions) and op.name != "func.func":
         if kind == 6:
             copied = op.clone(ip=ir.InsertionPoint(op)).operation
             for old, new in zip(op.results, copied.results, strict=True):
                 old.replace_all_uses_with(new)
         else:
-            for named in (changed.ops, changed.attributed):
+            for named in (changed.ops, changed.moved, changed.attributed):
                 named[:] = [one for one in named if one != op]
             copied = replace(op, op.name, {}, dropped=(), body=op)
         changed.ops.append(copied)
@@ -349,7 +357,7 @@ def test_collectives_on_grids_are_verified_alone(
     alone: Any = ByParts(module)
     with contextlib.suppress(ir.MLIRError):
         if asks_for_changes:
-            assert verified.verify_changed(alone, capsules_of([made]), [], ()) == is_valid
+            assert verified.verify_changed(alone, capsules_of([made]), [], [], ()) == is_valid
         else:
             assert verified.verify(alone) == is_valid
     assert by_host(module) == is_valid

@@ -29,9 +29,18 @@ def address(op: Any) -> int:
 
 
 @dataclass(frozen=True)
+class _Operand:
+    """A value: the block or operation that defines it, its number there, and its type."""
+
+    definer: int
+    number: int
+    type: Any
+
+
+@dataclass(frozen=True)
 class _Contents:
     name: str
-    operands: tuple[tuple[int, int], ...]
+    operands: tuple[_Operand, ...]
     results: tuple[Any, ...]
     blocks: tuple[tuple[tuple[int, tuple[Any, ...]], ...], ...]
     attributes: tuple[tuple[str, Any], ...]
@@ -44,7 +53,7 @@ def _contents(op: Any) -> _Contents:
     ]
     return _Contents(
         op.name,
-        tuple(map(_definition, op.operands)),
+        tuple(map(_operand, op.operands)),
         tuple(result.type for result in op.results),
         tuple(blocks),
         tuple((name, op.attributes[name]) for name in op.attributes),
@@ -67,11 +76,10 @@ def _without(contents: _Contents, changes: Changes) -> list[tuple[str, Any]]:
     return found
 
 
-def _definition(value: Any) -> tuple[int, int]:
-    """What defines a value, a block or an operation, and its number there."""
+def _operand(value: Any) -> _Operand:
     if isinstance(value.owner, ir.Block):
-        return hash(value.owner), ir.BlockArgument(value).arg_number
-    return address(value.owner), ir.OpResult(value).result_number
+        return _Operand(hash(value.owner), ir.BlockArgument(value).arg_number, value.type)
+    return _Operand(address(value.owner), ir.OpResult(value).result_number, value.type)
 
 
 class Snapshot:
@@ -83,9 +91,16 @@ class Snapshot:
 
     def unnamed(self, root: Any, changes: Changes) -> Iterator[str]:
         """What has changed in the operation since, and is not among the changes."""
-        made, attributed = (set(map(address, ops)) for ops in (changes.ops, changes.attributed))
+        made, moved, attributed = (set(map(address, ops)) for ops in (changes.ops, changes.moved, changes.attributed))
         values = made | {hash(block) for op in changes.ops for region in op.regions for block in region}
-        covered = {address(inner) for op in changes.ops for inner in _all(op)}
+        covered = {address(inner) for op in (*changes.ops, *changes.moved) for inner in _all(op)}
+
+        def is_named(old: _Operand | None, new: _Operand | None) -> bool:
+            # What uses a value that was made counts with that.
+            if old == new or (old is not None and new is not None and new.definer in values):
+                return True
+            return old is not None and new is not None and new.definer in moved and old.type == new.type
+
         for op in _all(root):
             where = address(op)
             if where in covered:
@@ -94,9 +109,7 @@ class Snapshot:
             if before is None or before.name != now.name:
                 yield f"made: {op}"
                 continue
-            # What uses a value that was made counts with that.
-            operands = itertools.zip_longest(before.operands, now.operands)
-            if not all(old == new or (old and new and new[0] in values) for old, new in operands):
+            if not all(itertools.starmap(is_named, itertools.zip_longest(before.operands, now.operands))):
                 yield f"other operands: {op}"
             if (before.results, before.blocks) != (now.results, now.blocks):
                 yield f"other types or blocks: {op}"

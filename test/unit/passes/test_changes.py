@@ -121,3 +121,5 @@ def test_snapshots_tell_what_is_not_named(change: Callable[[list[Any]], None]) -
     assert list(before.unnamed(module, Changes(attributed=[ops[2]])))
     every = [op for op in ops_below(module) if op.name.startswith("stablehlo.")]
     assert not list(before.unnamed(module, Changes(every)))
+    # Users of what was moved have operands of the types that they had.
+    assert bool(list(before.unnamed(module, Changes(moved=every[:-1])))) == (change is _type)

@@ -256,7 +256,7 @@ def test_what_has_replaced_others_may_be_erased_with_the_region_around_it() -> N
     with context:
         changed = CSE().run(module.operation)
     assert isinstance(changed, Changes)
-    assert sorted(op.name for op in map(ir.Operation._CAPICreate, capsules_of(changed.ops))) == [
+    assert sorted(op.name for op in map(ir.Operation._CAPICreate, capsules_of(changed.moved))) == [
         "stablehlo.case",
         "stablehlo.negate",
     ]

@@ -152,7 +152,7 @@ class Canonicalize(Pass):
             is_smaller = erase_dead_code(op, held)
             # Of each value there is one now, so these are few.
             moved = operations_named(op, *_CONSTANTS) if is_moved else ()
-            return Changes(moved) if is_moved or is_smaller else False
+            return Changes(moved=moved) if is_moved or is_smaller else False
         if self._simplifies_reshards_alone(held):
             is_changed = reshard.simplify_directly(op, self._patterns_for(held))
             is_smaller = erase_dead_code(op, held)

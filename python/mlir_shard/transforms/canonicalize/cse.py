@@ -30,4 +30,4 @@ class CSE(Pass):
             host_passes.run(f"{op.name}(cse)", op.operation, verify_each=False)
             return None
         replacing = eliminate_common_ops(op, purities, PURITIES.of_operation)
-        return False if replacing is None else Changes(replacing)
+        return False if replacing is None else Changes(moved=replacing)

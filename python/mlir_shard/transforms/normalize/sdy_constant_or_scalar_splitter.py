@@ -8,7 +8,6 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
-from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.transforms.call_graph import CallGraph, FunctionCopies
@@ -46,7 +45,7 @@ class ConstantOrScalarSplitter(ModulePass):
             expressions.split(scopes[name])
         if has_split_chains:
             return True
-        return Changes(OperationList([*arrays.made().capsules, *capsules_of(copies.made)]))
+        return Changes(copies.made, moved=arrays.made())
 
 
 def _convert_constants(arrays: ModuleArrays) -> None:

@@ -103,7 +103,7 @@ class ConstantOrScalarMerger(FunctionPass):
         names = first_names(op) if self.expressions else [*sorted(CONSTANT_OPS), BROADCAST]
         merges = _of_expressions if self.expressions else _of_constants
         kept = native_host().merge_equal(op.operation._CAPIPtr, names, merges)
-        return Changes(OperationList(kept)) if kept else False
+        return Changes(moved=OperationList(kept)) if kept else False
 
 
 def _of_constants(capsule: Any) -> list[int] | None:
