@@ -6,8 +6,7 @@
 #include "arrays/array_bindings.h"
 #include "arrays/module_arrays.h"
 #include "bindings.h"
-#include "ir/capi.h"
-#include "ir/inherent_names.h"
+#include "ir/host_library.h"
 #include "ir/walk.h"
 #include "rewriting/merge.h"
 
@@ -31,11 +30,7 @@ namespace {
 // MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
 class Host {
 public:
-  Host(const std::string &library, const std::string &capsulePrefix, InherentNames::Declared declared)
-      : capi(library), operationCapsule(capsulePrefix + "Operation._CAPIPtr"),
-        attributeCapsule(capsulePrefix + "Attribute._CAPIPtr"), valueCapsule(capsulePrefix + "Value._CAPIPtr") {
-    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
-  }
+  explicit Host(SharedLibrary library) : library(std::move(library)) {}
 
   std::vector<py::tuple> attributeUses(const py::capsule &op, const std::vector<std::pair<std::string, int>> &names,
                                        const std::vector<std::string> &scopes) const {
@@ -44,26 +39,26 @@ public:
       queries.push_back({name, static_cast<Likeness>(likeness)});
     std::vector<py::tuple> uses;
     SeenUses seen;
-    for (const AttributeUse &use : distinctAttributeUses(capi, {{operation(op), true}}, queries, scopes, seen))
+    for (const AttributeUse &use : distinctAttributeUses(capi, {{host.operation(op), true}}, queries, scopes, seen))
       uses.push_back(
-          py::make_tuple(capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
+          py::make_tuple(host.capsule(use.op), queries[use.query].name, static_cast<int>(use.place), use.index));
     return uses;
   }
 
   py::tuple functionCallsIn(const py::capsule &module) const {
-    FunctionCalls found = functionCalls(capi, operation(module));
+    FunctionCalls found = functionCalls(capi, host.operation(module));
     return py::make_tuple(std::move(found.calls), std::move(found.operations));
   }
 
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
-    return capsules(firstOperations(capi, operation(op)));
+    return host.capsules(firstOperations(capi, host.operation(op)));
   }
   std::vector<py::capsule> childrenOf(const py::capsule &op, const std::string &name) const {
-    return capsules(childrenNamed(capi, operation(op), name));
+    return host.capsules(childrenNamed(capi, host.operation(op), name));
   }
   std::vector<py::capsule> operationsNamedBelow(const py::capsule &op, const std::vector<std::string> &names,
                                                 bool postOrder) const {
-    return capsules(operationsNamed(capi, operation(op), names, postOrder));
+    return host.capsules(operationsNamed(capi, host.operation(op), names, postOrder));
   }
 
   std::shared_ptr<ModuleArrays> read(const py::capsule &op, const std::vector<std::string> &ignored,
@@ -71,12 +66,12 @@ public:
     AnySizes asked;
     if (anySizes)
       asked = [&](std::string_view name) { return anySizes(std::string(name)); };
-    return std::make_shared<ModuleArrays>(capi, operation(op), ignored, std::move(asked));
+    return std::make_shared<ModuleArrays>(capi, host.operation(op), ignored, std::move(asked));
   }
 
   void setAttribute(const ModuleArrays &arrays, const std::vector<std::size_t> &ops, const std::string &name,
                     const py::capsule &attribute) const {
-    MlirAttribute value{pointer(attribute, attributeCapsule)};
+    const MlirAttribute value = host.attribute(attribute);
     for (std::size_t op : ops)
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops.at(op), toStringRef(name), value);
   }
@@ -84,14 +79,14 @@ public:
   void replaceOperations(ModuleArrays &arrays, const std::unordered_map<std::int32_t, py::capsule> &prototypes) const {
     arrays.replaceAll([&](std::int32_t signature) {
       const auto found = prototypes.find(signature);
-      return found == prototypes.end() ? MlirOperation{} : operation(found->second);
+      return found == prototypes.end() ? MlirOperation{} : host.operation(found->second);
     });
   }
 
   std::vector<py::capsule> mergeEqualBelow(const py::capsule &op, const std::vector<std::string> &names,
                        const std::function<MergedOperands(py::capsule)> &merges) {
-    return capsules(
-        mergeEqual(capi, operation(op), names, [&](MlirOperation found) { return merges(capsule(found)); }));
+    return host.capsules(
+        mergeEqual(capi, host.operation(op), names, [&](MlirOperation found) { return merges(host.capsule(found)); }));
   }
 
   void resultNumbers(const ModuleArrays &arrays, const std::string &name,
@@ -101,7 +96,7 @@ public:
     if (count != arrays.values.size())
       throw std::invalid_argument("there has to be a number for each value");
     arrays.setResultNumbers(
-        name, [&](MlirAttribute attribute) { return numbersOf(capsule(attribute)); }, values);
+        name, [&](MlirAttribute attribute) { return numbersOf(host.capsule(attribute)); }, values);
   }
 
   py::tuple writeStates(const ModuleArrays &arrays, const py::buffer &now, const py::buffer &before,
@@ -124,41 +119,16 @@ public:
       prefetchAfter(arrays.ops, static_cast<std::size_t>(definer));
       MlirAttribute &attribute = attributes[states[place]];
       if (!attribute)
-        attribute = {pointer(attributeOf(states[place]), attributeCapsule)};
+        attribute = host.attribute(attributeOf(states[place]));
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops[definer], toStringRef(name), attribute);
       written.push_back(definer);
     }
     return py::make_tuple(asMemory(others), asMemory(written));
   }
 
-  MlirOperation operation(const py::capsule &capsule) const { return {pointer(capsule, operationCapsule)}; }
-  MlirValue value(const py::capsule &capsule) const { return {pointer(capsule, valueCapsule)}; }
-  py::capsule capsule(MlirOperation op) const { return make(op.pointer, operationCapsule); }
-  py::capsule capsule(MlirAttribute attribute) const { return make(attribute.pointer, attributeCapsule); }
-  py::capsule capsule(MlirValue value) const { return make(value.pointer, valueCapsule); }
-
-  template <typename Handle> std::vector<py::capsule> capsules(const std::vector<Handle> &handles) const {
-    std::vector<py::capsule> found;
-    for (Handle handle : handles)
-      found.push_back(capsule(handle));
-    return found;
-  }
-
-private:
-  static void *pointer(const py::capsule &capsule, const std::string &name) {
-    void *found = PyCapsule_GetPointer(capsule.ptr(), name.c_str());
-    if (!found)
-      throw py::error_already_set();
-    return found;
-  }
-
-  // The capsule does not own its name, so it must not outlive the host, which lives as long as the process.
-  static py::capsule make(const void *pointer, const std::string &name) {
-    return py::reinterpret_steal<py::capsule>(PyCapsule_New(const_cast<void *>(pointer), name.c_str(), nullptr));
-  }
-
-  Capi capi;
-  std::string operationCapsule, attributeCapsule, valueCapsule;
+  SharedLibrary library;
+  const Capi &capi = library->capi;
+  const Capsules &host = library->capsules;
 };
 
 std::vector<std::int32_t> withSignatures(const ModuleArrays &arrays, const std::vector<bool> &wanted) {
@@ -237,6 +207,12 @@ PYBIND11_MODULE(_native, module) {
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");
 
+  py::class_<HostLibrary, std::shared_ptr<HostLibrary>>(module, "HostLibrary", "The library of MLIR that the bindings use.")
+      .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("path"),
+           py::arg("capsule_prefix"), py::arg("inherent_names"),
+           "`inherent_names(name, many)` gives names with all that attributes have that operations of a name can keep as\n"
+           "properties, None where they are not known; if there are many of these, it may take its time.");
+
   defineCrashReport(module);
   defineEditor(module);
   defineExpressions(module);
@@ -249,10 +225,7 @@ PYBIND11_MODULE(_native, module) {
   defineVerification(module);
 
   py::class_<Host>(module, "Host", "The host's C API.")
-      .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
-           py::arg("capsule_prefix"), py::arg("inherent_names"),
-           "`inherent_names(name, many)` gives names with all that attributes have that operations of a name can keep as\n"
-           "properties, None where they are not known; if there are many of these, it may take its time.")
+      .def(py::init<SharedLibrary>(), py::arg("library"))
       .def("attribute_uses", &Host::attributeUses, py::arg("op"), py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as (operation, name, place, index), the place being 0 for the operation,\n"
            "1 for an argument and 2 for a result; `names` says with each whether of uses that\n"
@@ -276,23 +249,23 @@ PYBIND11_MODULE(_native, module) {
            "such operations too, and None for what is never merged. Gives those that others were merged into.")
       .def("replace_operations", &Host::replaceOperations, py::arg("arrays"), py::arg("prototypes"),
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
-      .def("made", [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.made.all()); },
+      .def("made", [](const Host &self, const ModuleArrays &arrays) { return self.host.capsules(arrays.made.all()); },
            py::arg("arrays"), "The operations that rewrites by the arrays have put in and not erased.")
       .def("representatives",
-           [](const Host &host, const ModuleArrays &arrays) { return host.capsules(arrays.representatives); },
+           [](const Host &self, const ModuleArrays &arrays) { return self.host.capsules(arrays.representatives); },
            py::arg("arrays"), "The first operation of each signature.")
-      .def("operation", [](const Host &host, const ModuleArrays &arrays,
-                           std::size_t op) { return host.capsule(arrays.ops.at(op)); }, py::arg("arrays"), py::arg("op"))
-      .def("value", [](const Host &host, const ModuleArrays &arrays,
-                       std::int32_t value) { return host.capsule(arrays.value(value)); },
+      .def("operation", [](const Host &self, const ModuleArrays &arrays,
+                           std::size_t op) { return self.host.capsule(arrays.ops.at(op)); }, py::arg("arrays"), py::arg("op"))
+      .def("value", [](const Host &self, const ModuleArrays &arrays,
+                       std::int32_t value) { return self.host.capsule(arrays.value(value)); },
            py::arg("arrays"), py::arg("value"))
-      .def("number_of", [](const Host &host, const ModuleArrays &arrays,
-                           const py::capsule &value) { return arrays.numberOf(host.value(value)); },
+      .def("number_of", [](const Host &self, const ModuleArrays &arrays,
+                           const py::capsule &value) { return arrays.numberOf(self.host.value(value)); },
            py::arg("arrays"), py::arg("value"), "The number of a value, -1 for one that is not in the module.")
-      .def("attributed", [](const Host &host, const ModuleArrays &arrays, const std::string &name) {
+      .def("attributed", [](const Host &self, const ModuleArrays &arrays, const std::string &name) {
              std::vector<MlirAttribute> distinct;
              auto uses = arrays.attributed(name, distinct);
-             return py::make_tuple(std::move(uses), host.capsules(distinct));
+             return py::make_tuple(std::move(uses), self.host.capsules(distinct));
            }, py::arg("arrays"), py::arg("name"),
            "The operations that have a discardable attribute, each with the number of its own among the distinct ones;\n"
            "and these.")

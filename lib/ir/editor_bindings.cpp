@@ -4,7 +4,7 @@
 #include "bindings.h"
 #include "ir/attributes.h"
 #include "ir/below.h"
-#include "ir/capsules.h"
+#include "ir/host_library.h"
 #include "ir/function_signature.h"
 #include "ir/walk.h"
 #include "rewriting/common_ops.h"
@@ -35,7 +35,7 @@ using OptionalCapsules = std::vector<std::optional<Capsule>>;
 // Reads and changes many operations by MLIR's C API, in the library that the bindings use.
 class Editor {
 public:
-  Editor(const std::string &library, const std::string &capsulePrefix) : capi(library), host(capsulePrefix) {}
+  explicit Editor(SharedLibrary library) : library(std::move(library)) {}
 
   std::vector<std::vector<Capsule>> namedInEach(const std::vector<Capsule> &ops,
                                                 const std::vector<std::string> &names) const {
@@ -160,8 +160,9 @@ private:
     return attributes;
   }
 
-  Capi capi;
-  Capsules host;
+  SharedLibrary library;
+  const Capi &capi = library->capi;
+  const Capsules &host = library->capsules;
 };
 
 } // namespace
@@ -180,7 +181,7 @@ void defineEditor(py::module_ &module) {
       .value("VARIES", Purity::Varies);
 
   py::class_<Editor>(module, "Editor", "Reads and changes many operations, each distinct attribute looked at once.")
-      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
+      .def(py::init<SharedLibrary>(), py::arg("library"))
       .def("named_in_each", &Editor::namedInEach, py::arg("ops"), py::arg("names"),
            "For each operation those under it that have one of the names, in pre-order.")
       .def("contents", &Editor::contents, py::arg("ops"),

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "bindings.h"
-#include "ir/capsules.h"
-#include "ir/inherent_names.h"
+#include "ir/host_library.h"
 #include "repetition/op_kinds.h"
 #include "rewriting/deferral.h"
 #include "rewriting/merge.h"
@@ -31,10 +30,7 @@ using Capsule = Capsules::Capsule;
 // Reads the kinds of operations by MLIR's C API, in the library that the bindings use, and goes by them.
 class KindReader {
 public:
-  KindReader(const std::string &library, const std::string &capsulePrefix, InherentNames::Declared declared)
-      : capi(library), host(capsulePrefix) {
-    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
-  }
+  explicit KindReader(SharedLibrary library) : library(std::move(library)) {}
 
   std::unique_ptr<OpKinds> read(const Capsule &root, const std::vector<std::string> &names,
                                 const std::vector<std::string> &ignored, bool neighbours) const {
@@ -98,8 +94,9 @@ public:
 private:
   static constexpr std::int32_t none = -1, ownGroup = -2;
 
-  Capi capi;
-  Capsules host;
+  SharedLibrary library;
+  const Capi &capi = library->capi;
+  const Capsules &host = library->capsules;
 };
 
 } // namespace
@@ -110,8 +107,7 @@ void defineOpKinds(py::module_ &module) {
       .def("__len__", [](const OpKinds &kinds) { return kinds.ops.size(); });
 
   py::class_<KindReader>(module, "KindReader", "Reads the kinds of operations, and goes by them.")
-      .def(py::init<const std::string &, const std::string &, InherentNames::Declared>(), py::arg("library"),
-           py::arg("capsule_prefix"), py::arg("inherent_names"))
+      .def(py::init<SharedLibrary>(), py::arg("library"))
       .def("read", &KindReader::read, py::arg("op"), py::arg("names"), py::arg("ignored"), py::arg("neighbours"),
            "The kinds of the operations under one that have one of the names. The values of `ignored` attributes do not\n"
            "count.")

@@ -3,7 +3,7 @@
 
 #include "arrays/array_bindings.h"
 #include "bindings.h"
-#include "ir/capsules.h"
+#include "ir/host_library.h"
 #include "repetition/insertion.h"
 #include "repetition/repetitions.h"
 #include "repetition/rewrite_template.h"
@@ -36,9 +36,9 @@ std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays
 // The repetitions in a module; rewrites of operations are replayed on those that they represent.
 class RepeatedRewrites {
 public:
-  RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, const std::string &capsulePrefix,
+  RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, SharedLibrary library,
                    const std::vector<std::pair<bool, bool>> &ignored)
-      : arrays(std::move(arrays)), host(capsulePrefix), repetitions(*this->arrays, ignored) {}
+      : arrays(std::move(arrays)), library(std::move(library)), repetitions(*this->arrays, ignored) {}
 
   Capsule visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
              const Repetitions::ContextKey &contextKey) {
@@ -67,17 +67,18 @@ public:
 
 private:
   std::shared_ptr<const ModuleArrays> arrays;
-  Capsules host;
+  SharedLibrary library;
+  const Capsules &host = library->capsules;
   Repetitions repetitions;
 };
 
 using Attributes = std::vector<std::pair<std::string, Capsule>>;
 using Made = std::vector<std::tuple<std::int32_t, std::string, Attributes>>;
 
-std::shared_ptr<Insertion> insertion(const std::string &capsulePrefix, const Made &before, const Made &behind,
+std::shared_ptr<Insertion> insertion(const HostLibrary &library, const Made &before, const Made &behind,
                                      const Attributes &attributes,
                                      std::vector<std::pair<std::int32_t, std::int32_t>> numbers) {
-  const Capsules host(capsulePrefix);
+  const Capsules &host = library.capsules;
   const auto read = [&](const Attributes &of) {
     std::vector<std::pair<std::string, MlirAttribute>> found;
     for (const auto &[name, capsule] : of)
@@ -103,7 +104,7 @@ struct HeldShardedOps {
 void defineShardedOps(py::module_ &module) {
   py::class_<Insertion, std::shared_ptr<Insertion>>(module, "Insertion",
                                                     "What is inserted around an operation: see lib/repetition/insertion.h.")
-      .def(py::init(&insertion), py::arg("capsule_prefix"), py::arg("before"), py::arg("behind"), py::arg("attributes"),
+      .def(py::init(&insertion), py::arg("library"), py::arg("before"), py::arg("behind"), py::arg("attributes"),
            py::arg("numbers"));
   py::class_<HeldShardedOps> held(module, "ShardedOps", "Operations by kind, visited once for those whose values have equal numbers.");
   py::enum_<ShardedOps::Use>(held, "Use")
@@ -153,9 +154,8 @@ void defineShardedOps(py::module_ &module) {
 void defineRepetitions(py::module_ &module) {
   defineShardedOps(module);
   py::class_<RepeatedRewrites>(module, "RepeatedRewrites", "Rewrites an operation and those that are isomorphic to it.")
-      .def(py::init<std::shared_ptr<const ModuleArrays>, const std::string &,
-                    const std::vector<std::pair<bool, bool>> &>(),
-           py::arg("arrays"), py::arg("capsule_prefix"), py::arg("ignored"),
+      .def(py::init<std::shared_ptr<const ModuleArrays>, SharedLibrary, const std::vector<std::pair<bool, bool>> &>(),
+           py::arg("arrays"), py::arg("library"), py::arg("ignored"),
            "`ignored` has for each signature whether isomorphic operations may differ in their names, and in the\n"
            "constants that they use; or is empty.")
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),

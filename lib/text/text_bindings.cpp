@@ -4,7 +4,7 @@
 // Modules from text and as text.
 
 #include "bindings.h"
-#include "ir/capsules.h"
+#include "ir/host_library.h"
 #include "ir/walk.h"
 #include "text/host_text.h"
 #include "text/source_map.h"
@@ -65,7 +65,7 @@ void write(const HostText &text, int descriptor) {
 // Reads and prints modules of the host.
 class Assembly {
 public:
-  Assembly(const std::string &library, const std::string &capsulePrefix) : capi(library), host(capsulePrefix) {}
+  explicit Assembly(SharedLibrary library) : library(std::move(library)) {}
 
   std::optional<py::capsule> parse(const HostText &text, const py::capsule &context, const std::string &file) const {
     const MlirOperation op =
@@ -113,8 +113,9 @@ public:
   }
 
 private:
-  Capi capi;
-  Capsules host;
+  SharedLibrary library;
+  const Capi &capi = library->capi;
+  const Capsules &host = library->capsules;
 };
 
 } // namespace
@@ -155,7 +156,7 @@ void defineText(py::module_ &module) {
            });
 
   py::class_<Assembly>(module, "Assembly", "Reads and prints modules of the host.")
-      .def(py::init<const std::string &, const std::string &>(), py::arg("library"), py::arg("capsule_prefix"))
+      .def(py::init<SharedLibrary>(), py::arg("library"))
       .def("parse", &Assembly::parse, py::arg("text"), py::arg("context"), py::arg("file"),
            "The module of a text that `is_one_module`, with locations in `file`; None where the host has found an error.")
       .def("move_locations", &Assembly::moveLocationsOf, py::arg("op"), py::arg("buffer"), py::arg("file"),

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "bindings.h"
-#include "ir/capsules.h"
-#include "ir/inherent_names.h"
+#include "ir/host_library.h"
 #include "ir/walk.h"
 #include "verification/verified_ops.h"
 
@@ -25,11 +24,8 @@ using AttributeNames = std::vector<std::pair<std::string, int>>;
 // What is verified in the context of the operation that comes first.
 class Verification {
 public:
-  Verification(const std::string &library, const std::string &capsulePrefix, std::vector<std::string> ignored,
-               InherentNames::Declared declared)
-      : capi(library), host(capsulePrefix), ignored(std::move(ignored)) {
-    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
-  }
+  Verification(SharedLibrary library, std::vector<std::string> ignored)
+      : library(std::move(library)), ignored(std::move(ignored)) {}
 
   std::optional<bool> verify(const py::capsule &op) {
     return toPython(known(op).verify(host.operation(op)));
@@ -92,8 +88,9 @@ private:
     return *verified;
   }
 
-  Capi capi;
-  Capsules host;
+  SharedLibrary library;
+  const Capi &capi = library->capi;
+  const Capsules &host = library->capsules;
   std::vector<std::string> ignored;
   std::optional<VerifiedOps> verified;
   SeenUses seenUses;
@@ -103,8 +100,7 @@ private:
 
 void defineVerification(py::module_ &module) {
   py::class_<Verification>(module, "Verification", "What is known to be valid in one context, while that lives.")
-      .def(py::init<const std::string &, const std::string &, std::vector<std::string>, InherentNames::Declared>(),
-           py::arg("library"), py::arg("capsule_prefix"), py::arg("ignored"), py::arg("inherent_names"))
+      .def(py::init<SharedLibrary, std::vector<std::string>>(), py::arg("library"), py::arg("ignored"))
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")

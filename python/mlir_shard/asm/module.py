@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mlir_shard import _native, host
@@ -44,26 +45,21 @@ class ParseError(Exception):
         self.diagnostics = diagnostics
 
 
-_native_host: _native.Host | None = None
+@cache
+def host_library() -> _native.HostLibrary:
+    """Returns the host's C API, which all native code of the process shares."""
+    return _native.HostLibrary(str(host.capi_library()), host.capsule_prefix(), inherent_names)
 
 
+@cache
 def native_host() -> _native.Host:
-    """The native core on the host's C API, made when first needed."""
-    global _native_host
-    if _native_host is None:
-        _native_host = _native.Host(str(host.capi_library()), host.capsule_prefix(), inherent_names)
-    return _native_host
+    """Returns the native core on the host's C API."""
+    return _native.Host(host_library())
 
 
-_assembly: _native.Assembly | None = None
-
-
+@cache
 def _native_assembly() -> _native.Assembly:
-    """What reads and prints modules by the host's C API, made when first needed."""
-    global _assembly
-    if _assembly is None:
-        _assembly = _native.Assembly(str(host.capi_library()), host.capsule_prefix())
-    return _assembly
+    return _native.Assembly(host_library())
 
 
 def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:

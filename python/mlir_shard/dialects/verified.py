@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mlir_shard import _native, host
-from mlir_shard.asm.inherent_names import inherent_names
+from mlir_shard import _native
+from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import verification
 
 
@@ -17,9 +17,7 @@ class Verified:
     """What has been found to be valid in one context."""
 
     def __init__(self) -> None:
-        self._known = _native.Verification(
-            str(host.capi_library()), host.capsule_prefix(), list(verification.CHECKS), inherent_names
-        )
+        self._known = _native.Verification(host_library(), list(verification.CHECKS))
 
     def verify(self, op: Any) -> bool:
         """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from mlir_shard import _native, host
-from mlir_shard.asm.module import native_host
+from mlir_shard import _native
+from mlir_shard.asm.module import host_library, native_host
 from mlir_shard.host import ir
 from mlir_shard.ir.operation_list import OperationList
 
@@ -93,7 +93,7 @@ class ModuleArrays:
     def repeated_rewrites(self, ignored: Sequence[tuple[bool, bool]] = ()) -> _native.RepeatedRewrites:
         """Returns the rewriter of isomorphic operations. `ignored` has for each signature whether they may differ in
         their names, and in the constants that they use; without it they do not."""
-        return _native.RepeatedRewrites(self._arrays, host.capsule_prefix(), ignored)
+        return _native.RepeatedRewrites(self._arrays, host_library(), ignored)
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
         """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""

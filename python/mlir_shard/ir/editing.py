@@ -13,17 +13,17 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from mlir_shard import _native, host
+from mlir_shard import _native
 from mlir_shard._native import Purity as Purity
 from mlir_shard._native import Side as Side
-from mlir_shard.asm.module import native_host
+from mlir_shard.asm.module import host_library, native_host
 from mlir_shard.host import ir
 from mlir_shard.ir.operation_list import OperationList, capsules_of
 
 
 @cache
 def _editor() -> _native.Editor:
-    return _native.Editor(str(host.capi_library()), host.capsule_prefix())
+    return _native.Editor(host_library())
 
 
 def _operation(capsule: Any) -> Any:

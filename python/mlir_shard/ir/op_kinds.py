@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
-from mlir_shard import _native, host
-from mlir_shard.asm.inherent_names import inherent_names
+from mlir_shard import _native
+from mlir_shard.asm.module import host_library
 from mlir_shard.host import ir
 
 
 @cache
 def _reader() -> _native.KindReader:
-    return _native.KindReader(str(host.capi_library()), host.capsule_prefix(), inherent_names)
+    return _native.KindReader(host_library())
 
 
 def _operations(capsules: list[Any]) -> list[Any]:

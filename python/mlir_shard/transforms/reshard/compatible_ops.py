@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard._native import Insertion, ShardedOps
+from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir.operation_list import OperationList, capsules_of
@@ -315,7 +315,7 @@ class CompatibleOps:
         for index, step in behind:
             self._function.replaced(results[index], step.sharding)
         numbers = [(index, self._function.numbers[results[index]]) for index in {index for index, _ in behind}]
-        return Insertion(host.capsule_prefix(), _operations_of(before), _operations_of(behind), attributes, numbers)
+        return Insertion(host_library(), _operations_of(before), _operations_of(behind), attributes, numbers)
 
     def _convert_reshard(self, number: int) -> bool:
         """Replaces a reshard by steps that make partial values, where its result is unreduced and its operand not."""

@@ -1,0 +1,30 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// The library of MLIR that the host's Python bindings use.
+#pragma once
+
+#include "ir/capi.h"
+#include "ir/capsules.h"
+#include "ir/inherent_names.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace mlir_shard {
+
+// One for all that uses the library: what a walk has found out of a module is known to the next one.
+struct HostLibrary {
+  HostLibrary(const std::string &path, const std::string &capsulePrefix, InherentNames::Declared declared)
+      : capi(path), capsules(capsulePrefix) {
+    capi.inherentNames = std::make_shared<InherentNames>(std::move(declared));
+  }
+
+  Capi capi;
+  Capsules capsules;
+};
+
+using SharedLibrary = std::shared_ptr<const HostLibrary>;
+
+} // namespace mlir_shard
