@@ -40,9 +40,10 @@ _RUN = "lambda module: mlir_shard.run("
 ANEW = f"""
 from mlir_shard.resharding.operator.cheapest_reshards import shared_cheapest_reshards
 from mlir_shard.resharding.planner import shared_planner
+from mlir_shard.resharding.tile_rounds import tile_rounds
 
 def evict():
-    for shared in (shared_planner, shared_cheapest_reshards):
+    for shared in (shared_planner, shared_cheapest_reshards, tile_rounds):
         shared.cache_clear()
 {AGAIN.replace(_RUN, _RUN.replace(": ", ": evict() or "))}
 """

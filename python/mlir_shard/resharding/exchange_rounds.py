@@ -19,15 +19,19 @@ def num_rounds(pairs: Sequence[Pair]) -> int:
     return max((count for end in ends for count in end.values()), default=0)
 
 
-def in_rounds(pairs: Sequence[Pair]) -> tuple[tuple[Pair, ...], ...]:
-    """The pairs in the fewest rounds, those given first in early ones as far as that goes.
+def round_numbers(pairs: Sequence[Pair]) -> list[int]:
+    """Returns for each pair the number of its round, of the fewest rounds; pairs given first get early ones.
 
-    ValueError where a pair is given twice.
+    Raises ValueError if a pair is given twice.
     """
     if len(set(pairs)) < len(pairs):
         raise ValueError("a pair of devices is given twice, but all that one sends the other is one message")
-    count = num_rounds(pairs)
-    by_round: list[list[Pair]] = [[] for _ in range(count)]
-    for number, pair in zip(_native.exchange_rounds(pairs, count), pairs, strict=True):
+    return _native.exchange_rounds(pairs, num_rounds(pairs))
+
+
+def in_rounds(pairs: Sequence[Pair]) -> tuple[tuple[Pair, ...], ...]:
+    """Returns the pairs of each round, sorted; see `round_numbers`."""
+    by_round: list[list[Pair]] = [[] for _ in range(num_rounds(pairs))]
+    for number, pair in zip(round_numbers(pairs), pairs, strict=True):
         by_round[number].append(pair)
     return tuple(tuple(sorted(one)) for one in by_round)

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mlir_shard.deferred import numpy as np
 from mlir_shard.resharding.direct_exchange import between_devices, tile_dims
-from mlir_shard.resharding.exchange_rounds import in_rounds
+from mlir_shard.resharding.exchange_rounds import round_numbers
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.sharding.axes import total_size
@@ -21,30 +22,40 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-Start = tuple[int, ...]
+NO_DEVICE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TileRound:
-    """Tiles of `shape` that devices send, each to another one or, in a local copy, to itself.
+    """Tiles of one shape that devices send, each to another one or, in a local copy, to itself.
 
-    senders: for each device the one whose tile it gets, and receivers the one that gets its own; None where there is
-    none. source_starts: where the tile that a device sends begins in its local tensor before the exchange;
-    target_starts: where the tile that it gets begins in the one after it.
+    shape: of the tiles.
+    senders: for each device the one whose tile it receives, or NO_DEVICE.
+    receivers: for each device the one that receives its tile, or NO_DEVICE.
+    source_starts: for each device, by dimension, where the tile that it sends begins in its local tensor before the
+        exchange; 0 where it sends none.
+    target_starts: for each device, by dimension, where the tile that it receives begins in its local tensor after the
+        exchange; 0 where it receives none.
     """
 
     shape: tuple[int, ...]
-    senders: tuple[int | None, ...]
-    receivers: tuple[int | None, ...]
-    source_starts: tuple[Start | None, ...]
-    target_starts: tuple[Start | None, ...]
+    senders: Integers
+    receivers: Integers
+    source_starts: Integers
+    target_starts: Integers
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The sender and the receiver of each tile, in the order of the receivers."""
+        return [(sender, device) for device, sender in enumerate(self.senders.tolist()) if sender != NO_DEVICE]
 
     @property
     def is_copy(self) -> bool:
-        """Whether no device gets a tile from another one."""
-        return all(sender in (None, device) for device, sender in enumerate(self.senders))
+        """Whether no device receives a tile from another one."""
+        return all(sender == receiver for sender, receiver in self.pairs)
 
 
+@lru_cache(maxsize=64)
 def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) -> tuple[TileRound, ...]:
     """The rounds between two layouts, local copies first; nothing is reduced.
 
@@ -131,35 +142,34 @@ class _SentTiles:
 
     def by_shape(self) -> list[_SentTiles]:
         """Those of each shape that are not empty, large shapes first."""
-        shapes, numbers = np.unique(self.sizes, axis=0, return_inverse=True)
-        numbers = numbers.reshape(-1)
-        return [self.where(numbers == number) for number in reversed(range(len(shapes))) if shapes[number].all()]
+        # Sizes as digits of one number are sorted in less time than rows are.
+        keys = np.zeros(len(self), np.int64)
+        for of_dim in self.sizes.T:
+            keys = keys * (of_dim.max(initial=0) + 1) + of_dim
+        _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
+        is_shape = [self.sizes[first].all() for first in firsts]
+        return [self.where(numbers == number) for number in reversed(range(len(firsts))) if is_shape[number]]
 
     def rounds(self, devices: int) -> Iterator[TileRound]:
         """The rounds of tiles of one shape, none of which is a copy."""
-        pairs: list[tuple[int, int]] = list(zip(self.senders.tolist(), self.receivers.tolist(), strict=True))
-        numbers = {pair: number for number, pair in enumerate(pairs)}
-        for one in in_rounds(sorted(pairs)):
-            yield self.where([numbers[pair] for pair in one]).round(devices)
+        ordered = self.where(np.lexsort((self.receivers, self.senders)))
+        pairs = list(zip(ordered.senders.tolist(), ordered.receivers.tolist(), strict=True))
+        numbers = np.array(round_numbers(pairs), np.int64)
+        for number in range(numbers.max(initial=-1) + 1):
+            yield ordered.where(numbers == number).round(devices)
 
     def round(self, devices: int) -> TileRound:
         """The round of all of these tiles, which are of one shape."""
-        senders, receivers = self.senders.tolist(), self.receivers.tolist()
-        size: tuple[int, ...] = tuple(self.sizes[0].tolist())
+
+        def by_device(places: Integers, values: Integers, otherwise: int) -> Integers:
+            found = np.full((devices, *values.shape[1:]), otherwise, np.int64)
+            found[places] = values
+            return found
+
         return TileRound(
-            size,
-            _placed(receivers, senders, devices),
-            _placed(senders, receivers, devices),
-            _placed(senders, map(tuple, self.source_starts.tolist()), devices),
-            _placed(receivers, map(tuple, self.target_starts.tolist()), devices),
+            tuple(self.sizes[0].tolist()),
+            by_device(self.receivers, self.senders, NO_DEVICE),
+            by_device(self.senders, self.receivers, NO_DEVICE),
+            by_device(self.senders, self.source_starts, 0),
+            by_device(self.receivers, self.target_starts, 0),
         )
-
-
-T = TypeVar("T")
-
-
-def _placed(places: Sequence[int], values: Iterable[T], count: int) -> tuple[T | None, ...]:
-    found: list[T | None] = [None] * count
-    for place, value in zip(places, values, strict=True):
-        found[place] = value
-    return tuple(found)

@@ -22,7 +22,7 @@ from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
 from mlir_shard.rules.registry import is_ruled_from_outside
 from mlir_shard.sharding import OpShardingRule, ReductionOp
-from mlir_shard.sharding.rule import FactorType
+from mlir_shard.sharding.rule import FactorType, TensorMapping
 
 
 class PartitionError(Exception):
@@ -155,8 +155,11 @@ class PartitionRule:
         found = set(rule.need_replication_factors) | set(rule.permutation_factors)
         if not is_reducible:
             found |= set(rule.reduction_factors)
+        in_results = _factors_in(rule.result_mappings)
+        made = range(rule.num_factors) if self.makes_elements else _factors_in(rule.operand_mappings)
+        connected = in_results.intersection(made)
         for factor in range(rule.num_factors):
-            if rule.factor_type(factor) is FactorType.PASS_THROUGH and not self._connects(rule, factor):
+            if factor not in connected and rule.factor_type(factor) is FactorType.PASS_THROUGH:
                 found.add(factor)
         return frozenset(found)
 
@@ -166,10 +169,9 @@ class PartitionRule:
             return frozenset()
         return frozenset(ask("function of unshardable factors", self.unshardable, op, rule))
 
-    def _connects(self, rule: OpShardingRule, factor: int) -> bool:
-        in_results = any(mapping.contains_factor(factor) for mapping in rule.result_mappings)
-        in_operands = any(mapping.contains_factor(factor) for mapping in rule.operand_mappings)
-        return in_results and (in_operands or self.makes_elements)
+
+def _factors_in(mappings: Sequence[TensorMapping]) -> set[int]:
+    return {factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices}
 
 
 _by_name: dict[str, PartitionRule] = {}

@@ -22,7 +22,7 @@ from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.steps import AllGather, DirectExchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tile_rounds import tile_rounds
+from mlir_shard.resharding.tile_rounds import NO_DEVICE, tile_rounds
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.tools.reshard.plan_data import undelivered
 
@@ -99,10 +99,10 @@ def test_rounds_of_tiles_deliver(pair: tuple[TensorLayout, TensorLayout]) -> Non
     for one in tile_rounds(source, target):
         assert len(one.senders) == 1 + max(*source.mesh.devices, *target.mesh.devices)
         for device, sender in enumerate(one.senders):
-            if sender is None:
+            if sender == NO_DEVICE:
                 continue
             start, into = one.source_starts[sender], one.target_starts[device]
-            assert start is not None and into is not None and one.receivers[sender] == device
+            assert one.receivers[sender] == device
             tile = held[sender][tuple(slice(at, at + size) for at, size in zip(start, one.shape, strict=True))]
             found[device][tuple(slice(at, at + size) for at, size in zip(into, one.shape, strict=True))] = tile
     for device, box in target.device_boxes().items():

@@ -12,7 +12,7 @@ import pytest
 
 from mlir_shard.resharding.direct_exchange import direct_exchange
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tile_rounds import tile_rounds
+from mlir_shard.resharding.tile_rounds import NO_DEVICE, tile_rounds
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 
 MESH = Mesh([("x", 2), ("y", 3), ("z", 2)])
@@ -37,16 +37,15 @@ def test_every_device_gets_its_shard(before: str, after: str, shape: tuple[int, 
     received: Counter[int] = Counter()
     for one in tile_rounds(source, target):
         for device, sender in enumerate(one.senders):
-            if sender is None:
+            if sender == NO_DEVICE:
                 continue
             assert one.receivers[sender] == device
             start, into = one.source_starts[sender], one.target_starts[device]
-            assert start is not None and into is not None
             tile = held[sender][tuple(slice(at, at + size) for at, size in zip(start, one.shape, strict=True))]
             assert tile.shape == one.shape
             found[device][tuple(slice(at, at + size) for at, size in zip(into, one.shape, strict=True))] = tile
             received[device] += tile.size * (sender != device)
-        assert one.is_copy == all(sender in (None, device) for device, sender in enumerate(one.senders))
+        assert one.is_copy == all(sender in (NO_DEVICE, device) for device, sender in enumerate(one.senders))
     for box, local in zip(target.device_boxes().values(), found, strict=True):
         np.testing.assert_array_equal(local, array[box.slices])
     assert tuple(received[device] for device in range(12)) == direct_exchange(source, target).bytes_received(1)

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mlir_shard import asm
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import TensorMapping
-from mlir_shard.transforms.partition.local_factors import local_factor_axes
+from mlir_shard.transforms.partition.local_factors import axes_of_dimensions, local_factor_axes
 
 MESH = Mesh({"x": 2, "y": 2, "z": 4}.items())
 
@@ -60,3 +65,39 @@ class TestLocalFactors:
     def test_strided_blocks_are_whole(self) -> None:
         assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]') == ["z", "x"]
         assert local(RESHAPE, '[{"z", "x"}]', '[{"z"}, {"x"}]', unshardable=(0,)) == ["", ""]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[OpShardingRule, list[Placement], list[int]]:
+    """A rule whose dimensions are factors, placements of its tensors on the axes of the mesh, unshardable factors."""
+    count = draw(st.integers(1, 4))
+    factors = st.lists(st.integers(0, count - 1), max_size=3, unique=True)
+    of_tensors = [draw(factors) for _ in range(draw(st.integers(1, 4)))]
+    mappings = [TensorMapping.of(*([factor] for factor in of_tensor)) for of_tensor in of_tensors]
+    # Tensors mostly agree.
+    common = draw(st.permutations(range(3)))
+    cuts = sorted(draw(st.lists(st.integers(0, 3), min_size=count - 1, max_size=count - 1)))
+    agreed = [tuple(common[start:end]) for start, end in zip([0, *cuts], [*cuts, 3], strict=True)]
+    placements = []
+    for of_tensor in of_tensors:
+        dims = [agreed[factor] for factor in of_tensor]
+        if draw(st.booleans()) and dims:
+            dims[draw(st.integers(0, len(dims) - 1))] = ()
+        if draw(st.integers(0, 4)) == 0:
+            dims.reverse()
+        placements.append(Placement(tuple(dims)))
+    rule = OpShardingRule((16,) * count, tuple(mappings[:-1]), (mappings[-1],))
+    return rule, placements, draw(st.lists(st.integers(0, count - 1), max_size=1))
+
+
+@given(problems())
+def test_axes_of_dimensions_are_those_of_the_projection(
+    problem: tuple[OpShardingRule, list[Placement], list[int]],
+) -> None:
+    rule, placements, unshardable = problem
+    grid = Grid.of(MESH, ())
+    shardings = [grid.sharding(one, "mesh") for one in placements]
+    count = len(rule.operand_mappings)
+    by_factor = ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH)
+    expected = tuple(map(grid.axes, local_factor_axes(by_factor, rule, unshardable, MESH)))
+    assert axes_of_dimensions(placements, rule, unshardable) == expected

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -102,14 +103,15 @@ class ShardCollectives:
     def exchange_tiles(self, value: Any, source: TensorLayout, target: TensorLayout, shape: Sequence[int]) -> Any:
         """Sends and receives tiles in rounds."""
         grid = self._grid
+        number = cache(lambda: shard_permutations.own_number(grid))
         forms = TileForms(
             shard.zeros,
             shard.reshape,
             shard.cut_or_padded,
             shard.extract_slice,
             shard.insert_slice,
-            lambda by_process: shard_permutations.table_index(by_process, grid),
-            lambda tile, one: shard_permutations.between_some(tile, one.senders, one.receivers, grid),
+            lambda by_process: shard_permutations.table_index(by_process, grid, number()),
+            lambda tile, one: shard_permutations.between_some(tile, one, number(), grid),
         )
         return exchange(value, source, target, shape, prod(grid.shape), forms)
 

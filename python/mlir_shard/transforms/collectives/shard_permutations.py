@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir_shard.deferred import numpy as np
 from mlir_shard.host import dialect, ir
@@ -17,7 +17,11 @@ from mlir_shard.ir import shard
 from mlir_shard.ir.index_arithmetic import constant, differ, linear
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
+from mlir_shard.resharding.tile_rounds import NO_DEVICE, TileRound
 from mlir_shard.transforms.device_grid import DeviceGrid
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _arith = dialect("arith")
 _tensor = dialect("tensor")
@@ -30,23 +34,29 @@ def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
     return linear(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
 
 
+def own_number(grid: DeviceGrid) -> Any:
+    """Returns the number of this device among all of the grid, as an `index` value."""
+    return device_index(_axes(grid), grid)
+
+
 def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
     """What `value` is of this device's position along `axes`, a tensor of one element of `type_`, or of i64."""
     element = ir.IntegerType.get_signless(64) if type_ is None else type_
     count = grid.blocks(axes)
     entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
-    return _entry(ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element)), axes, grid)
+    table = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
+    return _entry(table, device_index(axes, grid))
 
 
-def _entry(attribute: Any, axes: Sequence[int], grid: DeviceGrid) -> Any:
+def _entry(attribute: Any, number: Any) -> Any:
     table = _arith.ConstantOp(attribute.type, attribute).result
-    return shard.extract_slice(table, [device_index(axes, grid)], [1])
+    return shard.extract_slice(table, [number], [1])
 
 
-def table_index(by_process: Sequence[int], grid: DeviceGrid) -> Any:
-    """The entry of a table for this process, an `index` value."""
-    axes = [axis for axis, size in enumerate(grid.shape) if size > 1]
-    entry = _entry(ir.DenseElementsAttr.get(np.array(by_process[: grid.blocks(axes)], np.int64)), axes, grid)
+def table_index(by_process: Sequence[int] | npt.NDArray[np.int64], grid: DeviceGrid, number: Any = None) -> Any:
+    """Returns the entry of a table for this process, an `index` value; `number` is that of the process, if known."""
+    table = np.array(by_process[: grid.blocks(_axes(grid))], np.int64)
+    entry = _entry(ir.DenseElementsAttr.get(table), own_number(grid) if number is None else number)
     return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(entry, [constant(0)]).result).result
 
 
@@ -71,27 +81,24 @@ def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
     targets = [0] * len(sources)
     for receiver, sender in enumerate(sources):
         targets[sender] = receiver
-    destination, source = (_along(table_index(table, grid), axes, grid) for table in (targets, sources))
+    number = own_number(grid)
+    destination, source = (_along(table_index(table, grid, number), axes, grid) for table in (targets, sources))
     _send(value, axes, destination, grid)
     return _receive(value, axes, source, grid)
 
 
-def between_some(value: Any, senders: Sequence[int | None], receivers: Sequence[int | None], grid: DeviceGrid) -> Any:
-    """What this device gets where some send and some receive, each to one and from one; else its own `value`."""
+def between_some(value: Any, one: TileRound, number: Any, grid: DeviceGrid) -> Any:
+    """Returns the tile that this device receives in a round, or its own `value`; `number` is that of this device."""
     axes = _axes(grid)
 
-    def others(given: Sequence[int | None]) -> tuple[dict[int, Any], Any | None]:
+    def others(given: npt.NDArray[np.int64]) -> tuple[dict[int, Any], Any | None]:
         """The positions of the other device, and whether there is one; None where every device has one."""
-        own = range(len(given))
-        table = [place if one is None else one for place, one in zip(own, given, strict=True)]
-        if all(one is not None for one in given):
-            return _along(table_index(table, grid), axes, grid), None
-        number = table_index(table, grid)
-        mine = device_index(axes, grid)
-        return _along(number, axes, grid), differ(number, mine)
+        is_some = given != NO_DEVICE
+        other = table_index(np.where(is_some, given, np.arange(len(given))), grid, number)
+        return _along(other, axes, grid), None if is_some.all() else differ(other, number)
 
-    destination, sends = others(receivers)
-    source, receives = others(senders)
+    destination, sends = others(one.receivers)
+    source, receives = others(one.senders)
     _if(sends, lambda: _send(value, axes, destination, grid), value)
     return _if(receives, lambda: _receive(value, axes, source, grid), value)
 

@@ -115,9 +115,7 @@ class StablehloGridCollectives:
                 "dynamic_update_slice", into.type, into, tile, *_scalars(starts)
             ),
             self._builder.entry_of_device,
-            lambda tile, one: self._builder.permute(
-                tile, [(sender, receiver) for receiver, sender in enumerate(one.senders) if sender is not None]
-            ),
+            lambda tile, of_round: self._builder.permute(tile, of_round.pairs),
         )
         return exchange(value, source, target, shape, len(self._devices), forms)
 

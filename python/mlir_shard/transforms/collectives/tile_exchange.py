@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mlir_shard.deferred import numpy as np
 from mlir_shard.ir import shard
 from mlir_shard.resharding.tensor_layout import TensorLayout
-from mlir_shard.resharding.tile_rounds import Start, TileRound, as_vector, tile_rounds
+from mlir_shard.resharding.tile_rounds import NO_DEVICE, TileRound, as_vector, tile_rounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class TileForms:
     cut: Callable[[Any, Sequence[int]], Any]
     extract: Callable[[Any, Sequence[Any], Sequence[int]], Any]
     insert: Callable[[Any, Any, Sequence[Any]], Any]
-    table: Callable[[Sequence[int]], Any]
+    table: Callable[[npt.NDArray[np.int64]], Any]
     send: Callable[[Any, TileRound], Any]
 
 
@@ -46,19 +50,21 @@ def exchange(
         return forms.reshape(vector, [])
     rounds = tile_rounds(source, target, devices)
     # A device that gets no tile in a round writes behind its local tensor, so that no round depends on the device.
-    spare = max((one.shape[0] for one in rounds if None in one.target_starts), default=0)
+    spare = max((one.shape[0] for one in rounds if (one.senders == NO_DEVICE).any()), default=0)
     into = forms.zeros(shard.resized(value.type, [local_shape[0] + spare, *local_shape[1:]]))
-    front = (0,) * len(local_shape)
-    behind = (local_shape[0], *front[1:])
     for one in rounds:
-        tile = forms.extract(value, _starts(one.source_starts, front, forms), one.shape)
+        tile = forms.extract(value, _starts(one.source_starts, forms), one.shape)
         if not one.is_copy:
             tile = forms.send(tile, one)
-        into = forms.insert(tile, into, _starts(one.target_starts, behind, forms))
+        target_starts = one.target_starts.copy()
+        target_starts[one.senders == NO_DEVICE, 0] = local_shape[0]
+        into = forms.insert(tile, into, _starts(target_starts, forms))
     return forms.cut(into, local_shape)
 
 
-def _starts(by_device: Sequence[Start | None], otherwise: Start, forms: TileForms) -> list[Any]:
-    """Where this device's tile begins in each dimension."""
-    starts = (otherwise if start is None else start for start in by_device)
-    return [of_dim[0] if len(set(of_dim)) == 1 else forms.table(of_dim) for of_dim in zip(*starts, strict=True)]
+def _starts(by_device: npt.NDArray[np.int64], forms: TileForms) -> list[Any]:
+    """Returns where this device's tile begins in each dimension."""
+    return [
+        int(of_dim[0]) if (of_dim == of_dim[0]).all() else forms.table(of_dim)
+        for of_dim in np.ascontiguousarray(by_device.T)
+    ]

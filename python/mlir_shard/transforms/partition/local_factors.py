@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import Mesh, OpShardingRule
 from mlir_shard.sharding.axes import Axes, any_overlap
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, cut_dimension, join_factors
@@ -39,6 +40,36 @@ def local_factor_axes(
             return tuple(kept)
         for factor in strided:
             kept[factor] = ()
+
+
+def axes_of_dimensions(
+    placements: Sequence[Placement], rule: OpShardingRule, unshardable: Collection[int]
+) -> tuple[GridAxes, ...]:
+    """Returns `local_factor_axes` as grid axes, for a rule without compound dimensions.
+
+    Each dimension is one factor, so that no axis is split between factors and no shard is strided.
+
+    Args:
+        placements: of the operands, then the results.
+        rule: the sharding rule.
+        unshardable: the factors that get no axes.
+    """
+    agreed: list[GridAxes | None] = [None] * rule.num_factors
+    disagreed = set(unshardable)
+    for placement, mapping in zip(placements, rule.tensor_mappings, strict=True):
+        for axes, dim in zip(placement.dims, mapping.dim_mappings, strict=True):
+            (factor,) = dim.factor_indices
+            if agreed[factor] is None:
+                agreed[factor] = axes
+            elif agreed[factor] != axes:
+                disagreed.add(factor)
+    kept: list[GridAxes] = []
+    seen: set[int] = set()
+    for factor, found in enumerate(agreed):
+        is_local = found is not None and factor not in disagreed and seen.isdisjoint(found)
+        kept.append(found if found is not None and is_local else ())
+        seen.update(kept[-1])
+    return tuple(kept)
 
 
 def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[int]:

@@ -23,7 +23,7 @@ from mlir_shard.sharding.projection import ShardingProjection
 from mlir_shard.sharding.rule import FactorType, TensorMapping
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.partition.grid_reshards import Resharding
-from mlir_shard.transforms.partition.local_factors import local_factor_axes
+from mlir_shard.transforms.partition.local_factors import axes_of_dimensions, local_factor_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +207,13 @@ class OpDecisions:
         wanted: tuple[Placement, ...],
         windows: tuple[Window, ...],
     ) -> Decision:
-        grid, mesh = self._grid, self._grid.mesh
-        operands, results = (tuple(map(self.sharding, placements)) for placements in (have, wanted))
-        projection = ShardingProjection.build(operands, results, rule, mesh)
+        grid = self._grid
+        projection = None if not rule.has_compound_dimensions else self._projection(rule, have, wanted)
         while True:
-            factor_axes = local_factor_axes(projection, rule, unshardable, mesh)
-            axes = tuple(map(grid.axes, factor_axes))
+            if projection is None:
+                axes = axes_of_dimensions((*have, *wanted), rule, unshardable)
+            else:
+                axes = tuple(map(grid.axes, local_factor_axes(projection, rule, unshardable, grid.mesh)))
             uneven = [factor for factor, size in enumerate(rule.factor_sizes) if not grid.is_even(size, axes[factor])]
             halos = {window: self._halo(op, rule, window, axes) for window in windows if axes[window.factor]}
             moving = {window.factor for window in halos}
@@ -235,6 +236,12 @@ class OpDecisions:
             partial if kind is None else (),
             tuple(halo for halo in halos.values() if halo is not None),
         )
+
+    def _projection(
+        self, rule: OpShardingRule, have: Sequence[Placement], wanted: Sequence[Placement]
+    ) -> ShardingProjection:
+        operands, results = (tuple(map(self.sharding, placements)) for placements in (have, wanted))
+        return ShardingProjection.build(operands, results, rule, self._grid.mesh)
 
     def _halo(self, op: Any, rule: OpShardingRule, window: Window, axes: Sequence[GridAxes]) -> HaloUpdate | None:
         size = shape_of(op.operands[window.operand].type)[window.dim]

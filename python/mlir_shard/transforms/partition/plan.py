@@ -214,14 +214,16 @@ class Planner:
         left = tuple(axis for axis in have.unreduced if axis not in reduced)
         return wanted._replace(unreduced=left, reduction=have.reduction) if left else wanted
 
-    def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
-        op = planned.op
+    def _with_results(
+        self, planned: OpPlan, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
+    ) -> OpPlan:
+        op, results = planned.op, list(planned.op.results)
         wanted = []
-        for result, have, declared in zip(op.results, made, self._values.declared(op), strict=True):
+        for result, have, of_sharding in zip(results, made, declared or self._values.declared(op), strict=True):
             # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
-            wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, declared))
-        self._values.place(op.results, wanted)
-        types = [result.type for result in op.results]
+            wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, of_sharding))
+        self._values.place(results, wanted)
+        types = [result.type for result in results]
         is_partial = any(one.unreduced for one in wanted)
         return replace(
             planned,
@@ -259,14 +261,13 @@ class Planner:
         makes_only = rule is None and not len(op.regions) and not has_tensors and not differs_by_device(op)
         if partition is None or (rule is None and not makes_only):
             return self._whole(op, captured, partition)
+        declared = self._values.declared(op)
         if rule is None:
-            decision = Decision(
-                tuple(map(replicated, op.operands)),
-                tuple(one._replace(unreduced=()) for one in self._values.declared(op)),
-            )
+            made = tuple([one._replace(unreduced=()) for one in declared])
+            decision = Decision(tuple(map(replicated, op.operands)), made)
         else:
             have = tuple(map(self._values.have, op.operands))
-            decision = self._decisions.decide(op, rule, partition, have, self._values.declared(op))
+            decision = self._decisions.decide(op, rule, partition, have, declared)
             self._note_gathered(op, decision)
         planned = OpPlan(
             op,
@@ -282,7 +283,7 @@ class Planner:
         )
         if decision.uneven and rule is not None:
             planned = replace(planned, mask=mask_of(op), uneven_edges=uneven_edges(op, rule, decision))
-        return self._with_results(planned, decision.made)
+        return self._with_results(planned, decision.made, declared)
 
     def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
         """The op as it is, on replicated tensors."""

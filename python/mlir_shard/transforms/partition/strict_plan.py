@@ -158,7 +158,9 @@ class StrictPlanner(Planner):
         mesh = self._grid.separate_mesh_of(axes)
         return () if mesh is None else add_axes_or_merge((), self._grid.separate_axes(axes), mesh)
 
-    def _with_results(self, planned: OpPlan, made: tuple[Placement, ...]) -> OpPlan:
+    def _with_results(
+        self, planned: OpPlan, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
+    ) -> OpPlan:
         types = [result.type for result in planned.op.results]
         self._values.place(planned.op.results, made)
         return replace(
