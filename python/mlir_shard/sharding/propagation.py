@@ -15,7 +15,7 @@ from math import gcd, prod
 
 from mlir_shard.sharding.axes import Axes, AxisRef, is_strict_prefix, prefix_without_overlap, total_size
 from mlir_shard.sharding.mesh import Mesh
-from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, TensorFactorShardings
+from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.sharding.propagation_edges import PropagationDirection
 from mlir_shard.sharding.rule import OpShardingRule
 
@@ -129,19 +129,16 @@ def compatible_major_axes(projection: ShardingProjection, factor: int, direction
     first, second = projection.operands, projection.results
     if direction is PropagationDirection.BACKWARD:
         first, second = second, first
-    axes: Axes = ()
-    can_expand = True
-    for sharding in _along(first, factor):
-        axes, can_expand = _agree(axes, sharding.axes, can_expand)
-    if direction is not PropagationDirection.BOTH:
-        can_expand = False
-    for sharding in _along(second, factor):
-        axes, can_expand = _agree(axes, sharding.axes, can_expand)
-    return axes
+    axes, can_expand = _agree_in((), first, factor, True)
+    return _agree_in(axes, second, factor, can_expand and direction is PropagationDirection.BOTH)[0]
 
 
-def _along(tensors: Sequence[TensorFactorShardings], factor: int) -> Iterator[FactorSharding]:
-    return (sharding for tensor in tensors if (sharding := tensor.factors[factor]) is not None)
+def _agree_in(axes: Axes, tensors: Sequence[TensorFactorShardings], factor: int, can_expand: bool) -> tuple[Axes, bool]:
+    for tensor in tensors:
+        sharding = tensor.factors[factor]
+        if sharding is not None and sharding.axes != axes:
+            axes, can_expand = _agree(axes, sharding.axes, can_expand)
+    return axes, can_expand
 
 
 def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:

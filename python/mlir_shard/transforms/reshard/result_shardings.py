@@ -165,10 +165,11 @@ class RestingShardings:
         others = list(wanted.shardings)
         if made is not None:
             others.append(made.results[self._arrays.results(op).index(value)])
+        found = [one for one in dict.fromkeys(others) if one is not None and not one.is_equivalent(declared)]
         meshes = (mesh_of(one, self._meshes) for one in (declared, *others) if one is not None)
-        if have_different_devices(mesh for mesh in meshes if mesh is not None):
+        if found and have_different_devices(mesh for mesh in meshes if mesh is not None):
             return []
-        return [one for one in dict.fromkeys(others) if one is not None and not one.is_equivalent(declared)]
+        return found
 
     def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:
         """What making the value costs, bringing it to each sharding that users want, and what they do with it."""
@@ -193,8 +194,9 @@ class RestingShardings:
         shardings: list[TensorSharding | None] = []
         rest = 0.0
         uses = [(user, [index for _, index in of]) for user, of in groupby(self._arrays.uses(value), itemgetter(0))]
-        # Some values have many users, of which most are alike.
-        firsts = self._ops.alike([user for user, _ in uses], self._function.numbers)
+        users = [user for user, _ in uses]
+        # Some values have many users, most of them of one equivalence class.
+        firsts = users if len(users) == 1 else self._ops.alike(users, self._function.numbers)
         known: dict[int, PricedReshards] = {}
         for (user, places), first in zip(uses, firsts, strict=True):
             rule, way = self._rules.get(user), self._signature(user).way
