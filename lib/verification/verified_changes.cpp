@@ -122,7 +122,7 @@ bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
 VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op, Change change) {
   const auto looksAtIt = [&](MlirOperation user) {
     const Kind kind = nameOf(user).kind;
-    return kind == Kind::OfConstants || kind == Kind::Edge || kind == Kind::Unknown;
+    return kind == Kind::OfConstants || kind == Kind::OfMeshes || kind == Kind::Edge || kind == Kind::Unknown;
   };
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
     const MlirValue result = capi.mlirOperationGetResult(op, i);

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mlir_shard.dialects import verification
@@ -301,6 +302,42 @@ def _optional_attribute(module: Any) -> None:
     """Gives an operation an attribute that no other one has, and that is not valid."""
     product = ops_named(module, "stablehlo.dot_general")[0]
     product.attributes["precision_config"] = ir.ArrayAttr.get([ir.Attribute.parse("#stablehlo<precision HIGH>")] * 3)
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_users_of_what_was_moved_come_after_it(is_before: bool, context: Any) -> None:
+    module = parse(TEXT, context)
+    verified = Verified()
+    assert known(verified, module)
+    exponential = ops_named(module, "stablehlo.exponential")[0]
+    user = next(iter(exponential.results[0].uses)).owner
+    if is_before:
+        exponential.move_before(user)
+    else:
+        exponential.move_after(user)
+    assert known_changed(verified, module, Changed(moved=[exponential])) == is_before
+    assert by_host(module) == is_before
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_users_that_look_at_constants_are_verified_after_a_move(is_constant: bool, context: Any) -> None:
+    text = """
+      func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+        %shape = tosa.const_shape {values = dense<[3, 2]> : tensor<2xindex>} : () -> !tosa.shape<2>
+        %0 = tosa.reshape %a, %shape : (tensor<2x3xf32>, !tosa.shape<2>) -> tensor<3x2xf32>
+        return %0 : tensor<3x2xf32>
+      }"""
+    module = parse(text, context)
+    verified = Verified()
+    assert known(verified, module)
+    (old,) = ops_named(module, "tosa.const_shape")
+    with context, ir.Location.unknown():
+        made = old.clone(ip=ir.InsertionPoint(old)).operation
+        if not is_constant:
+            made.attributes["values"] = ir.DenseElementsAttr.get(np.array([5, 2], np.int64), type=ir.IndexType.get())
+    old.results[0].replace_all_uses_with(made.results[0])
+    assert known_changed(verified, module, Changed(moved=[made])) == is_constant
+    assert by_host(module) == is_constant
 
 
 @pytest.mark.parametrize("spoil", [_moved, _moved_into_a_region, _optional_attribute])
