@@ -142,10 +142,11 @@ class _SentTiles:
 
     def by_shape(self) -> list[_SentTiles]:
         """Those of each shape that are not empty, large shapes first."""
-        # Sizes as digits of one number are sorted in less time than rows are.
+        # The place of each size among the few of its dimension is a digit of one number: rows take longer to sort.
         keys = np.zeros(len(self), np.int64)
         for of_dim in self.sizes.T:
-            keys = keys * (of_dim.max(initial=0) + 1) + of_dim
+            sizes = np.unique(of_dim)
+            keys = keys * len(sizes) + np.searchsorted(sizes, of_dim)
         _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
         is_shape = [self.sizes[first].all() for first in firsts]
         return [self.where(numbers == number) for number in reversed(range(len(firsts))) if is_shape[number]]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from math import prod
 
 import numpy as np
@@ -49,6 +49,19 @@ def test_every_device_gets_its_shard(before: str, after: str, shape: tuple[int, 
     for box, local in zip(target.device_boxes().values(), found, strict=True):
         np.testing.assert_array_equal(local, array[box.slices])
     assert tuple(received[device] for device in range(12)) == direct_exchange(source, target).bytes_received(1)
+
+
+def test_rounds_of_large_tensors() -> None:
+    """The number of elements of a tile is beyond 64 bits; tiles of different shapes are in different rounds."""
+    shape = (3 * 2**20, 2**21 + 1, 2**21, 2**21)
+    rounds = tile_rounds(layout("x,,,", shape), layout(",zx,,", shape))
+    received: dict[int, int] = defaultdict(int)
+    for one in rounds:
+        for sender, receiver in one.pairs:
+            assert sender != receiver or one.is_copy
+            received[receiver] += prod(one.shape)
+    for device, box in enumerate(layout(",zx,,", shape).device_boxes().values()):
+        assert received[device] == box.num_elements
 
 
 def test_nothing_is_reduced() -> None:
