@@ -19,7 +19,7 @@ from typing import Any
 from propagation import operations_in
 from transformer import lowered_gradient
 
-ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000  # As in shard-diff.
+from mlir_shard.garbage import ALLOCATIONS_BETWEEN_COLLECTIONS
 
 
 def main() -> None:

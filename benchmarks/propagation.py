@@ -3,6 +3,7 @@
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
     python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME] [--fresh]
+                                     [--alone]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Modules are measured
@@ -10,7 +11,7 @@ one after the other in that process, where a large one lies scattered in the mem
 each in a process of its own, as a command does. Prints the median seconds, their ratio, the memory that parsing and the
 pass together take at their peak (which Linux tells), once their code is loaded, and how many of the shardings in the
 resulting modules are the same. The layers are alike, or with --different each has shapes of its own. Shardy has no
-rules for linalg, so a linalg module is measured here alone.
+rules for linalg, so a linalg module is measured here alone, and all others with --alone.
 """
 
 from __future__ import annotations
@@ -175,13 +176,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
     parser.add_argument("--fresh", action="store_true", help="measure each time in a process of its own")
+    parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
+    of_gradient = alone if arguments.alone else compare
     with tempfile.TemporaryDirectory() as folder:
         setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder), arguments.fresh)
         for layers in arguments.layers:
-            compare(lowered_gradient(layers), f"gradient of {layers} layers", setting)
+            of_gradient(lowered_gradient(layers), f"gradient of {layers} layers", setting)
         for layers in arguments.different:
-            compare(lowered_gradient(layers, growing=True), f"gradient of {layers} layers that differ", setting)
+            of_gradient(lowered_gradient(layers, growing=True), f"gradient of {layers} layers that differ", setting)
         for operations in arguments.linalg:
             alone(linalg_layers(operations), "linalg module", setting)
 

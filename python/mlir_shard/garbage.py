@@ -9,7 +9,7 @@ import gc
 import threading
 from collections.abc import Iterator
 
-ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
+ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
 
 _lock = threading.Lock()
 # One for each context that is open, in all threads; and what is set again after the last one.
