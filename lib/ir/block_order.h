@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,9 @@ private:
 class BlockWalk {
 public:
   BlockWalk(const Capi &capi, MlirBlock block) : capi(capi), block(block), outer(capi.blockOrders->innermost) {
+    // Where a visit calls Python, another thread may begin a walk, which may end later than this one.
+    if (outer && outer->thread != thread)
+      outer = nullptr;
     if (outer)
       outer->comeTo(block.pointer);
   }
@@ -136,7 +140,8 @@ private:
 
   const Capi &capi;
   MlirBlock block;
-  BlockWalk *outer; // The innermost one when this began.
+  std::thread::id thread = std::this_thread::get_id();
+  BlockWalk *outer; // The innermost one when this began, if it is of the same thread.
   std::size_t count = 0;
   std::size_t next = 0; // Of the order before.
   std::shared_ptr<BlockOrders::Order> order;

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,10 +46,20 @@ class ParseError(Exception):
         self.diagnostics = diagnostics
 
 
-@cache
+_host_library: _native.HostLibrary | None = None
+_making = threading.Lock()
+
+
 def host_library() -> _native.HostLibrary:
-    """Returns the host's C API, which all native code of the process shares."""
-    return _native.HostLibrary(str(host.capi_library()), host.capsule_prefix(), inherent_names)
+    """Returns the host's C API, which all native code of the process shares.
+
+    Capsules do not own their names, so that no thread may make one of its own that goes before them.
+    """
+    global _host_library
+    with _making:
+        if _host_library is None:
+            _host_library = _native.HostLibrary(str(host.capi_library()), host.capsule_prefix(), inherent_names)
+        return _host_library
 
 
 @cache

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from mlir_shard.ir.editing import Contents, contents, contents_of_all, operations_named
@@ -57,23 +58,24 @@ class Analyses:
             self._contents |= Contents(attributes=frozenset(changed.everywhere))
 
 
-# The active runs, the innermost last.
-_runs: list[Analyses] = []
+# Those of the innermost run of the thread.
+_of_run: ContextVar[Analyses | None] = ContextVar("analyses", default=None)
 
 
 @contextlib.contextmanager
 def sharing_analyses(analyses: Analyses) -> Iterator[None]:
     """Makes `analyses` those of the passes that run in the context."""
-    _runs.append(analyses)
+    token = _of_run.set(analyses)
     try:
         yield
     finally:
-        _runs.pop()
+        _of_run.reset(token)
 
 
 def analysis(analyze: Callable[[Any], T], op: Any) -> T:
     """Returns `analyze(op)` for the program at the start of the current pass; computes it anew outside of a run."""
-    return _runs[-1].of(analyze, op) if _runs else analyze(op)
+    analyses = _of_run.get()
+    return analyze(op) if analyses is None else analyses.of(analyze, op)
 
 
 def held(op: Any) -> Contents:
@@ -81,7 +83,8 @@ def held(op: Any) -> Contents:
 
     The superset may have names of operations that earlier passes erased, and of operations outside of `op`.
     """
-    return _runs[-1].contents() if _runs else contents(op)
+    analyses = _of_run.get()
+    return contents(op) if analyses is None else analyses.contents()
 
 
 def held_operations(op: Any, *names: str) -> Sequence[Any]:

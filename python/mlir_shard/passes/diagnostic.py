@@ -16,6 +16,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import IO, Any
 
 from mlir_shard.ir.python_frames import frame_to_show
@@ -203,17 +204,18 @@ def of_declaration(message: str, declared: Any) -> Diagnostic:
     return error(message, Position(file, line, 1, is_python=True))
 
 
-_reporters: list[Callable[[Diagnostic], None]] = []
+# That of the innermost run of the thread.
+_reporter: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("reporter", default=None)
 
 
 @contextlib.contextmanager
 def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
     """Passes diagnostics to `report`; without it to the handler in place, or to standard error, as MLIR does."""
-    _reporters.append(report or (_reporters[-1] if _reporters else _print))
+    token = _reporter.set(report or _reporter.get() or _print)
     try:
         yield
     finally:
-        _reporters.pop()
+        _reporter.reset(token)
 
 
 def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
@@ -238,7 +240,7 @@ def warn(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> Non
 
 def _say(severity: str, message: str, where: Any, notes: Sequence[tuple[str, Any]]) -> None:
     of_notes = tuple(at("note", text, location_of(place)) for text, place in notes)
-    report = _reporters[-1] if _reporters else _print
+    report = _reporter.get() or _print
     report(at(severity, message, location_of(where), of_notes))
 
 

@@ -23,6 +23,7 @@ import pkgutil
 import re
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -320,25 +321,26 @@ def _modules_below(package: str) -> dict[str, tuple[str, ...]]:
 
 
 T = TypeVar("T")
-# Of the runs under way, the innermost last: they hold attributes and types, so they end with their run.
-_runs: list[dict[Hashable, Any]] = []
+# Of the innermost run of the thread. They hold attributes and types, so they end with the run.
+_shared: ContextVar[dict[Hashable, Any] | None] = ContextVar("shared", default=None)
 
 
 @contextlib.contextmanager
 def sharing() -> Iterator[None]:
     """Has the passes that run meanwhile share."""
-    _runs.append({})
+    token = _shared.set({})
     try:
         yield
     finally:
-        _runs.pop()
+        _shared.reset(token)
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
     """What `make` gives, made once for each key in a run; anew where no passes run."""
-    if not _runs:
+    of_run = _shared.get()
+    if of_run is None:
         return make()
-    if key not in _runs[-1]:
-        _runs[-1][key] = make()
-    found: T = _runs[-1][key]
+    if key not in of_run:
+        of_run[key] = make()
+    found: T = of_run[key]
     return found

@@ -44,9 +44,11 @@ class Purities:
         names = list(names)
         if not self._by_name.keys() >= set(names):
             new = [op for op in firsts() if op.name not in self._by_name]
-            self._by_name.update({op.name: _declared(op) for op in new})
-            observed = [op for op in new if self._by_name[op.name] is Purity.VARIES and _is_by_name(op)]
-            self._by_name.update(zip((op.name for op in observed), purities_of(observed), strict=True))
+            found_now = {op.name: _declared(op) for op in new}
+            observed = [op for op in new if _is_by_name(op)]
+            found_now.update(zip((op.name for op in observed), purities_of(observed), strict=True))
+            # Programs of other threads are to see none of it before all is known.
+            self._by_name.update(found_now)
         found: dict[str, Purity] = {}
         for name in names:
             purity = self._by_name.get(name)
