@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import Mesh, OpShardingRule
-from mlir_shard.sharding.axes import Axes, any_overlap
+from mlir_shard.sharding.axes import Axes, AxisRef, any_overlap
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, cut_dimension, join_factors
 
 
@@ -20,20 +21,11 @@ def local_factor_axes(
     Blocks of every tensor are then those of its dimensions: axes of a factor that would make them strided, as the
     factor to its left is not fully sharded, are dropped as well.
     """
-    kept: list[Axes] = []
-    seen: Axes = ()
-    tensors = projection.tensors
+    found: list[set[Axes]] = []
     for factor in range(rule.num_factors):
-        found = {
-            (sharding.axes, sharding.overflow_axes)
-            for tensor in tensors
-            if (sharding := tensor.factors[factor]) is not None
-        }
-        axes, overflow = found.pop() if len(found) == 1 else ((), ())
-        if overflow or factor in unshardable or any_overlap(axes, seen):
-            axes = ()
-        kept.append(axes)
-        seen += axes
+        of_factor = [one for tensor in projection.tensors if (one := tensor.factors[factor]) is not None]
+        found.append(set() if any(one.overflow_axes for one in of_factor) else {one.axes for one in of_factor})
+    kept = _agreed(found, unshardable, any_overlap)
     while True:
         strided = _strided_factors(kept, rule, mesh)
         if not strided:
@@ -54,22 +46,38 @@ def axes_of_dimensions(
         rule: the sharding rule.
         unshardable: the factors that get no axes.
     """
-    agreed: list[GridAxes | None] = [None] * rule.num_factors
-    disagreed = set(unshardable)
+    found: list[set[GridAxes]] = [set() for _ in range(rule.num_factors)]
     for placement, mapping in zip(placements, rule.tensor_mappings, strict=True):
         for axes, dim in zip(placement.dims, mapping.dim_mappings, strict=True):
             (factor,) = dim.factor_indices
-            if agreed[factor] is None:
-                agreed[factor] = axes
-            elif agreed[factor] != axes:
-                disagreed.add(factor)
-    kept: list[GridAxes] = []
-    seen: set[int] = set()
-    for factor, found in enumerate(agreed):
-        is_local = found is not None and factor not in disagreed and seen.isdisjoint(found)
-        kept.append(found if found is not None and is_local else ())
-        seen.update(kept[-1])
-    return tuple(kept)
+            found[factor].add(axes)
+    return tuple(_agreed(found, unshardable, lambda axes, others: not set(axes).isdisjoint(others)))
+
+
+Axis = TypeVar("Axis", AxisRef, int)
+
+
+def _agreed(
+    found: Sequence[Collection[tuple[Axis, ...]]],
+    unshardable: Collection[int],
+    overlap: Callable[[tuple[Axis, ...], tuple[Axis, ...]], bool],
+) -> list[tuple[Axis, ...]]:
+    """Returns the axes of each factor on which all tensors agree, without those of factors before it.
+
+    Args:
+        found: for each factor the different axes that tensors have along it.
+        unshardable: the factors that get no axes.
+        overlap: returns whether two lists of axes have some in common.
+    """
+    kept: list[tuple[Axis, ...]] = []
+    seen: tuple[Axis, ...] = ()
+    for factor, of_tensors in enumerate(found):
+        axes = next(iter(of_tensors)) if len(of_tensors) == 1 else ()
+        if factor in unshardable or overlap(axes, seen):
+            axes = ()
+        kept.append(axes)
+        seen += axes
+    return kept
 
 
 def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[int]:

@@ -208,7 +208,7 @@ class OpDecisions:
         windows: tuple[Window, ...],
     ) -> Decision:
         grid = self._grid
-        projection = None if not rule.has_compound_dimensions else self._projection(rule, have, wanted)
+        projection = self._projection(rule, have, wanted) if rule.has_compound_dimensions else None
         while True:
             if projection is None:
                 axes = axes_of_dimensions((*have, *wanted), rule, unshardable)

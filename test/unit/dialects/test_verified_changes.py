@@ -1,0 +1,138 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Verification of the operations that a pass says it has changed, beside the host's verification of everything."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from dialects.verified_programs import TEXT, Changed, by_host, known, known_changed, ops_named
+
+from mlir_shard.dialects.contexts import create_context
+from mlir_shard.dialects.parsing import parse
+from mlir_shard.dialects.verified import Verified
+from mlir_shard.host import ir
+from mlir_shard.ir.editing import ops_below, replace
+
+
+@pytest.fixture(scope="module")
+def context() -> Any:
+    return create_context()
+
+
+def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
+    """One change. Of terminators, and of types in loops, the host's verifiers would crash."""
+    ops = list(ops_below(module))
+    op, other = choose.choice(ops), choose.choice(ops)
+    values = [result for one in ops for result in one.results]
+    kind = choose.randrange(9)
+    if kind == 0 and len(op.operands) and len(op.results):
+        op.operands[choose.randrange(len(op.operands))] = choose.choice(values)
+        changed.ops.append(op)
+    elif kind == 1 and len(op.results) and op.parent.operation.name == "func.func":
+        op.results[choose.randrange(len(op.results))].set_type(choose.choice(values).type)
+        changed.ops.append(op)
+    elif kind == 2 and op.name == other.name and len(op.attributes):
+        name = choose.choice([one for one, _ in op.attributes.items()])
+        if name in other.attributes:
+            op.attributes[name] = other.attributes[name]
+            changed.attributed.append(op)
+    elif kind == 3 and len(op.results) and len(other.results) and op.block == other.block and op != other:
+        op.move_before(other)
+        choose.choice((changed.ops, changed.moved)).append(op)
+    elif kind == 4 and len(op.results) and not any(list(result.uses) for result in op.results):
+        for made in (changed.ops, changed.moved, changed.attributed):
+            made[:] = [one for one in made if one not in (op, *ops_below(op))]
+        op.erase()
+    elif kind == 5:
+        (sharded,) = [one for one in ops if "sdy.sharding" in one.attributes][:1] or [other]
+        if "sdy.sharding" in sharded.attributes:
+            op.attributes["sdy.sharding"] = sharded.attributes["sdy.sharding"]
+            changed.attributed.append(op)
+    elif kind == 8 and len(op.results) and op.block == other.block:
+        copied = op.clone(ip=ir.InsertionPoint(other)).operation
+        for old, new in zip(op.results, copied.results, strict=True):
+            old.replace_all_uses_with(new)
+        changed.moved.append(copied)
+    elif len(op.regions) and op.name != "func.func":
+        if kind == 6:
+            copied = op.clone(ip=ir.InsertionPoint(op)).operation
+            for old, new in zip(op.results, copied.results, strict=True):
+                old.replace_all_uses_with(new)
+        else:
+            for named in (changed.ops, changed.moved, changed.attributed):
+                named[:] = [one for one in named if one != op]
+            copied = replace(op, op.name, {}, dropped=(), body=op)
+        changed.ops.append(copied)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> None:
+    choose = random.Random(seed)
+    verified = Verified()
+    with context, ir.Location.unknown():
+        for _ in range(25):
+            module = parse(TEXT, context)
+            assert known(verified, module)
+            changed = Changed()
+            for _ in range(choose.randrange(1, 3)):
+                _mutate(module, choose, changed)
+            expected = by_host(module)
+            if choose.randrange(2):
+                assert known_changed(verified, module, changed) == expected
+            assert known(verified, module) == expected
+            if expected:
+                # What was valid once is known to be.
+                assert known(verified, module)
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_made_loop_may_not_use_what_has_an_edge(is_inside: bool, context: Any) -> None:
+    verified = Verified()
+    module = parse(TEXT, context)
+    assert known(verified, module)
+    loop, edge = ops_named(module, "stablehlo.while")[0], ops_named(module, "sdy.data_flow_edge")[0]
+    made = loop.clone(ip=ir.InsertionPoint.after(edge)).operation
+    user = ops_named(made, "stablehlo.add")[0] if is_inside else made
+    user.operands[0] = loop.results[0]
+    assert not known_changed(verified, module, Changed([made]))
+    assert not by_host(module)
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_users_of_what_was_moved_come_after_it(is_before: bool, context: Any) -> None:
+    module = parse(TEXT, context)
+    verified = Verified()
+    assert known(verified, module)
+    exponential = ops_named(module, "stablehlo.exponential")[0]
+    user = next(iter(exponential.results[0].uses)).owner
+    if is_before:
+        exponential.move_before(user)
+    else:
+        exponential.move_after(user)
+    assert known_changed(verified, module, Changed(moved=[exponential])) == is_before
+    assert by_host(module) == is_before
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_users_that_look_at_constants_are_verified_after_a_move(is_constant: bool, context: Any) -> None:
+    text = """
+      func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+        %shape = tosa.const_shape {values = dense<[3, 2]> : tensor<2xindex>} : () -> !tosa.shape<2>
+        %0 = tosa.reshape %a, %shape : (tensor<2x3xf32>, !tosa.shape<2>) -> tensor<3x2xf32>
+        return %0 : tensor<3x2xf32>
+      }"""
+    module = parse(text, context)
+    verified = Verified()
+    assert known(verified, module)
+    (old,) = ops_named(module, "tosa.const_shape")
+    with context, ir.Location.unknown():
+        made = old.clone(ip=ir.InsertionPoint(old)).operation
+        if not is_constant:
+            made.attributes["values"] = ir.DenseElementsAttr.get(np.array([5, 2], np.int64), type=ir.IndexType.get())
+    old.results[0].replace_all_uses_with(made.results[0])
+    assert known_changed(verified, module, Changed(moved=[made])) == is_constant
+    assert by_host(module) == is_constant
