@@ -123,7 +123,7 @@ public:
       capi.mlirOperationSetDiscardableAttributeByName(arrays.ops[definer], toStringRef(name), attribute);
       written.push_back(definer);
     }
-    return py::make_tuple(asMemory(others), asMemory(written));
+    return py::make_tuple(Integers(std::move(others)), Integers(std::move(written)));
   }
 
   SharedLibrary library;
@@ -151,10 +151,17 @@ Operations outermost(const std::shared_ptr<ModuleArrays> &arrays,
                       isClosed)};
 }
 
+auto column(std::vector<std::int32_t> ModuleArrays::*column) {
+  return [column](const std::shared_ptr<ModuleArrays> &arrays) { return Integers(arrays, column); };
+}
+
 } // namespace
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core: passes over the characters and the operations of whole modules.";
+
+  py::class_<Integers>(module, "Integers", py::buffer_protocol(), "Integers of 32 bits, read through `memoryview`.")
+      .def_buffer(&Integers::buffer);
 
   py::class_<Operations>(module, "Operations", "Some of the operations of a module, by number.")
       .def_readonly("numbers", &Operations::numbers)
@@ -162,18 +169,18 @@ PYBIND11_MODULE(_native, module) {
 
   py::class_<ModuleArrays, std::shared_ptr<ModuleArrays>>(
       module, "ModuleArrays",
-      "The operations of a module in pre-order, as flat arrays: columns are the memory of 32-bit integers.")
+      "The operations of a module in pre-order, as flat arrays.")
       .def("__len__", [](const ModuleArrays &arrays) { return arrays.ops.size(); })
       .def_property_readonly("value_count", [](const ModuleArrays &arrays) { return arrays.values.size(); })
-      .def_property_readonly("parents", [](const ModuleArrays &arrays) { return asMemory(arrays.parents); })
-      .def_property_readonly("signatures", [](const ModuleArrays &arrays) { return asMemory(arrays.signatures); })
+      .def_property_readonly("parents", column(&ModuleArrays::parents))
+      .def_property_readonly("signatures", column(&ModuleArrays::signatures))
       .def("operands", [](const ModuleArrays &arrays, std::size_t op) { return arrays.operands.group(op); },
            py::arg("op"), "The numbers of an operation's operands.")
       .def("results", [](const ModuleArrays &arrays, std::size_t op) { return arrays.results.group(op); },
            py::arg("op"), "The numbers of an operation's results.")
       .def("arguments", &ModuleArrays::argumentsOf, py::arg("op"),
            "The numbers of the arguments of the first block in an operation's first region; none where there is none.")
-      .def_property_readonly("definers", [](const ModuleArrays &arrays) { return asMemory(arrays.definers); })
+      .def_property_readonly("definers", column(&ModuleArrays::definers))
       .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,
                        const py::buffer &numbers) {
              const auto [values, count] = integers(numbers, false);
@@ -184,7 +191,7 @@ PYBIND11_MODULE(_native, module) {
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
       .def("with_signatures", &withSignatures, py::arg("wanted"), "The operations whose signature is wanted.")
-      .def("use_counts", [](const ModuleArrays &arrays) { return asMemory(arrays.useCounts()); },
+      .def("use_counts", [](const ModuleArrays &arrays) { return Integers(arrays.useCounts()); },
            "How often each value is an operand.")
       .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
       .def("uses",
@@ -197,10 +204,10 @@ PYBIND11_MODULE(_native, module) {
       .def("last_following", &ModuleArrays::lastFollowing, py::arg("operations"), py::arg("follows"),
            "The last of the operations that follow each one: those of the signatures in `follows`, in the same block, that\n"
            "alone use the result of the one before, and once.")
-      .def("sole_users", [](const ModuleArrays &arrays) { return asMemory(arrays.soleUsers()); },
+      .def("sole_users", [](const ModuleArrays &arrays) { return Integers(arrays.soleUsers()); },
            "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
       .def("use_states",
-           [](const ModuleArrays &arrays, const std::vector<bool> &movers) { return asMemory(arrays.useStates(movers)); },
+           [](const ModuleArrays &arrays, const std::vector<bool> &movers) { return Integers(arrays.useStates(movers)); },
            py::arg("movers"),
            "How each value is used: -1 for no use, -3 - s for one, by an operation of a signature s that is a mover, else -2.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),

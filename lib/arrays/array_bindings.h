@@ -24,10 +24,22 @@ inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &b
   return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
 }
 
-// The memory of numbers, which Python reads as an array.
-inline pybind11::bytes asMemory(const std::vector<std::int32_t> &numbers) {
-  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(std::int32_t)};
-}
+// Numbers that Python reads where they are, in a buffer.
+class Integers {
+public:
+  Integers(std::vector<std::int32_t> numbers)
+      : numbers(std::make_shared<const std::vector<std::int32_t>>(std::move(numbers))) {}
+  // A column of arrays, which it keeps alive.
+  Integers(const std::shared_ptr<ModuleArrays> &arrays, std::vector<std::int32_t> ModuleArrays::*column)
+      : numbers(arrays, &((*arrays).*column)) {}
+
+  pybind11::buffer_info buffer() const {
+    return {numbers->data(), static_cast<pybind11::ssize_t>(numbers->size())};
+  }
+
+private:
+  std::shared_ptr<const std::vector<std::int32_t>> numbers;
+};
 
 // Some of the operations of a module, by number, kept native until Python needs them.
 struct Operations {

@@ -16,6 +16,18 @@ ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vect
                            AnySizes anySizes)
     : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes)) {
   visit(root, -1);
+  shrinkToFit();
+}
+
+// Several such arrays may live at once: up to half of what a vector has grown to is free.
+void ModuleArrays::shrinkToFit() {
+  ops.shrink_to_fit();
+  parents.shrink_to_fit();
+  signatures.shrink_to_fit();
+  operands.shrinkToFit();
+  results.shrinkToFit();
+  values.shrinkToFit();
+  definers.shrink_to_fit();
 }
 
 // Visits what is in the regions of `op`, which is number `parent`.

@@ -28,6 +28,11 @@ struct Groups {
   }
   const std::int32_t *begin(std::size_t group) const { return numbers.data() + start[group]; }
   const std::int32_t *end(std::size_t group) const { return numbers.data() + start[group + 1]; }
+
+  void shrinkToFit() {
+    start.shrink_to_fit();
+    numbers.shrink_to_fit();
+  }
 };
 
 // The operations under a root in pre-order, the root not among them, and the values they define and use.
@@ -110,6 +115,7 @@ public:
 
 private:
   void visit(MlirOperation op, std::int32_t parent);
+  void shrinkToFit();
   void replace(std::int32_t op, MlirOperation by);
   std::int32_t add(MlirValue value, std::int32_t definer);
   void findUses();

@@ -47,6 +47,8 @@ public:
     occupyOne();
   }
 
+  void shrinkToFit() { pointers.shrink_to_fit(); }
+
 private:
   // The slot that has the pointer, or the free one that it would have. Results of one operation are at least 16 bytes
   // apart. Each stretch of memory that has as many places as there are slots begins at another slot, as operations of one

@@ -14,6 +14,7 @@ namespace {
 class Worklist {
 public:
   explicit Worklist(std::size_t count) : waiting(count, 1) {
+    stack.reserve(count);
     for (std::size_t number = count; number-- > 0;)
       stack.push_back(static_cast<std::int32_t>(number));
   }
@@ -62,12 +63,14 @@ Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
   return users;
 }
 
-// For each node whether it is of one of the kinds.
-std::vector<char> areOf(const Nodes &nodes, const std::vector<std::int32_t> &kinds) {
-  std::vector<char> answers(nodes.size(), 0);
-  for (std::size_t node = 0; node < nodes.size(); ++node)
-    answers[node] = std::find(kinds.begin(), kinds.end(), nodes.kind(node)) != kinds.end();
-  return answers;
+// For each kind up to the last one given whether it is given.
+std::vector<char> flagsOf(const std::vector<std::int32_t> &kinds) {
+  std::vector<char> flags;
+  for (std::int32_t kind : kinds) {
+    flags.resize(std::max(flags.size(), static_cast<std::size_t>(kind) + 1), 0);
+    flags[kind] = 1;
+  }
+  return flags;
 }
 
 } // namespace
@@ -83,12 +86,12 @@ Fixpoint::Fixpoint(const Nodes &nodes, const Nodes &boundary, std::size_t valueC
                    const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
                    const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere)
     : nodes(nodes), boundary(boundary), constant(constant), isTied(valueCount, 0), definers(valueCount, -1),
-      users(usersOf(nodes, valueCount)), isDeferred(areOf(nodes, deferred)), isOfLoop(areOf(nodes, loops)),
-      isElsewhere(areOf(nodes, elsewhere)), settled(nodes.size(), nothing), last(valueCount, unknown) {
+      users(usersOf(nodes, valueCount)), deferredKinds(flagsOf(deferred)), loopKinds(flagsOf(loops)),
+      elsewhereKinds(flagsOf(elsewhere)), settled(nodes.size(), nothing) {
   for (std::int32_t value : tied)
     isTied.at(value) = 1;
   for (std::size_t node = 0; node < nodes.size(); ++node)
-    if (isDeferred[node])
+    if (isOf(deferredKinds, static_cast<std::int32_t>(node)))
       deferredNodes.push_back(static_cast<std::int32_t>(node));
   for (std::size_t node = 0; node < nodes.size(); ++node)
     for (const std::int32_t *value = nodes.definitions(node); value != nodes.end(node); ++value) {
@@ -124,7 +127,7 @@ const std::optional<Fixpoint::States> &Fixpoint::stepped(const Step &step) {
 void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step,
                    const Follow &follow, const Observe &observe) {
   for (std::size_t value = 0; value < valueCount(); ++value)
-    if (states[value] != last[value])
+    if (states[value] != (last.empty() ? unknown : last[value]))
       unsettle(static_cast<std::int32_t>(value));
 
   // Steps through one node; the values whose surroundings have to be visited again are in `changed` afterwards.
@@ -172,7 +175,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
 
   // Whether a node that uses the value of `definer` is in the loop that this one is of.
   auto isInLoop = [&](std::int32_t user, std::int32_t definer) {
-    return definer >= 0 && isOfLoop[definer] && user < definer && !isElsewhere[user];
+    return definer >= 0 && isOf(loopKinds, definer) && user < definer && !isOf(elsewhereKinds, user);
   };
 
   throughBoundary();
@@ -195,7 +198,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       const std::int32_t definer = definers[value];
       auto addUsers = [&](bool inLoop) {
         for (const std::int32_t *user = users.end(value); user != users.begin(value);)
-          if (*--user != number && !isDeferred[*user] && isInLoop(*user, definer) == inLoop)
+          if (*--user != number && !isOf(deferredKinds, *user) && isInLoop(*user, definer) == inLoop)
             worklist.add(*user);
       };
       addUsers(true);

@@ -66,20 +66,22 @@ private:
 
   const std::optional<States> &stepped(const Step &step);
   void unsettle(std::int32_t value);
+  bool isOf(const std::vector<char> &kinds, std::int32_t node) const {
+    const auto kind = static_cast<std::size_t>(nodes.kind(node));
+    return kind < kinds.size() && kinds[kind];
+  }
 
   const Nodes &nodes, &boundary;
   std::int32_t constant;
   std::vector<char> isTied;
   std::vector<std::int32_t> definers;
   Groups users;
-  // The nodes of deferred kinds, in order, and for each node whether it is one.
-  std::vector<std::int32_t> deferredNodes;
-  std::vector<char> isDeferred;
-  // For each node whether the value that it defines is used in a loop before it, and whether it is in no loop.
-  std::vector<char> isOfLoop, isElsewhere;
+  std::vector<std::int32_t> deferredNodes; // In order.
+  // By kind; those behind the end are not of it.
+  std::vector<char> deferredKinds, loopKinds, elsewhereKinds;
   // The behaviour that last changed nothing at a node, none of whose values has changed since; or `nothing`.
   std::vector<std::int32_t> settled;
-  States last;
+  States last; // Of all values after the last run; empty before it, when all are unknown.
   // The states of a node's values, then its behaviour: what `known` is looked up with.
   States key;
   std::unordered_map<States, std::optional<States>, StatesHash> known;

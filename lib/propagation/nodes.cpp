@@ -26,6 +26,10 @@ void Nodes::addOperations(const ModuleArrays &arrays, const Numbers &ops,
     places[value] = arrays.definers[value] < 0 ? 0 : static_cast<std::int32_t>(value) + 1;
   for (const auto &[value, place] : moved)
     places.at(value) = place;
+  for (Numbers *numbers : {&kinds, &middle})
+    numbers->reserve(numbers->size() + ops.size());
+  start.reserve(start.size() + ops.size());
+  values.reserve(values.size() + arrays.operands.numbers.size() + arrays.results.numbers.size());
   for (std::int32_t op : ops) {
     const std::int32_t signature = arrays.signatures.at(op);
     const std::optional<Numbers> &watched = reading.watched.at(signature);

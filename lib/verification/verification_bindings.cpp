@@ -55,7 +55,7 @@ public:
 
   std::vector<py::tuple> changedAttributeUses(const AttributeNames &names,
                                               const std::vector<std::string> &scopes) {
-    return verified ? newUses(verified->changedInRun(), names, scopes) : std::vector<py::tuple>();
+    return verified ? newUses(verified->takeChanged(), names, scopes) : std::vector<py::tuple>();
   }
 
   void forget() {
@@ -115,7 +115,7 @@ void defineVerification(py::module_ &module) {
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"
            "call before: those inside of operations that were made or changed, and of those that were given others.")
       .def("changed_attribute_uses", &Verification::changedAttributeUses, py::arg("names"), py::arg("scopes"),
-           "The same of the operations that were found to have changed by the last call of `verify` or `accept`.")
+           "The same of the operations that were found to have changed by the last call of `verify` or `accept`, in one call.")
       .def("forget", &Verification::forget, "Has nothing be known.");
 }
 

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace mlir_shard {
@@ -50,8 +51,8 @@ public:
   // Remembers that the host has found `root` to be valid.
   void accept(MlirOperation root);
 
-  // The operations that the last run over all has found to have changed, or not to be known.
-  const std::vector<Searched> &changedInRun() const { return changed; }
+  // The operations that the last run over all has found to have changed, or not to be known; none the next time.
+  std::vector<Searched> takeChanged() { return std::exchange(changed, {}); }
 
 private:
   using Key = FunctionKeys::Key;

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -135,15 +136,18 @@ def capsule_prefix() -> str:
     return f"{_extension('_mlir').__name__.split('.')[0]}.ir."
 
 
+# Of what is registered once for all threads.
+_registration = threading.Lock()
 _passes_registered = False
 
 
 def register_passes() -> None:
     """Registers upstream's and StableHLO's passes; upstream's come with the bindings. Idempotent."""
     global _passes_registered
-    if not _passes_registered:
-        _extension("_stablehlo").register_stablehlo_passes()
-        _passes_registered = True
+    with _registration:
+        if not _passes_registered:
+            _extension("_stablehlo").register_stablehlo_passes()
+            _passes_registered = True
 
 
 def stablehlo_version() -> tuple[int, ...]:
@@ -161,10 +165,11 @@ _DIALECTS_WITHOUT_WRAPPERS = ("stablehlo", "chlo", "vhlo", "sdy")
 
 
 def _forestall_wrapper_lookups() -> None:
-    for name in _DIALECTS_WITHOUT_WRAPPERS:
-        full_name = f"{PREFIX}.dialects.{name}"
-        if full_name not in sys.modules and importlib.util.find_spec(full_name) is None:
-            sys.modules[full_name] = ModuleType(full_name)
+    with _registration:
+        for name in _DIALECTS_WITHOUT_WRAPPERS:
+            full_name = f"{PREFIX}.dialects.{name}"
+            if full_name not in sys.modules and importlib.util.find_spec(full_name) is None:
+                sys.modules[full_name] = ModuleType(full_name)
 
 
 def _view_elements(attribute: Any) -> Any:
@@ -182,10 +187,11 @@ _views_registered = False
 
 def _register_views(context: Any) -> None:
     global _views_registered
-    if not _views_registered:
-        identity = ir.Attribute.parse("dense<0> : tensor<i1>", context).typeid
-        ir.register_type_caster(identity, replace=True)(_view_elements)
-        _views_registered = True
+    with _registration:
+        if not _views_registered:
+            identity = ir.Attribute.parse("dense<0> : tensor<i1>", context).typeid
+            ir.register_type_caster(identity, replace=True)(_view_elements)
+            _views_registered = True
 
 
 def load_upstream(context: Any) -> None:

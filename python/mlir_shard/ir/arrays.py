@@ -37,34 +37,36 @@ class ModuleArrays:
         self._arrays = self._host.read(root.operation._CAPIPtr, list(ignored), any_sizes)
 
     @cached_property
-    def parents(self) -> Sequence[int]:
+    def parents(self) -> memoryview[int]:
         """The operation around each."""
-        return _integers(self._arrays.parents)
+        return memoryview(self._arrays.parents)
 
     @cached_property
-    def signatures(self) -> Sequence[int]:
+    def signatures(self) -> memoryview[int]:
         """The signature of each operation."""
-        return _integers(self._arrays.signatures)
+        return memoryview(self._arrays.signatures)
 
     @cached_property
-    def definers(self) -> Sequence[int]:
+    def definers(self) -> memoryview[int]:
         """The operation that each value is a result of."""
-        return _integers(self._arrays.definers)
+        return memoryview(self._arrays.definers)
 
     @cached_property
-    def use_counts(self) -> Sequence[int]:
+    def use_counts(self) -> memoryview[int]:
         """How often each value is an operand."""
-        return _integers(self._arrays.use_counts())
+        return memoryview(self._arrays.use_counts())
 
     @cached_property
-    def sole_users(self) -> Sequence[int]:
+    def sole_users(self) -> memoryview[int]:
         """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
-        return _integers(self._arrays.sole_users())
+        return memoryview(self._arrays.sole_users())
 
     def use_states(self, movers: Sequence[bool]) -> array[int]:
         """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in
         `movers`, -2 for any other."""
-        return _integers(self._arrays.use_states(movers))
+        states = array(_INT32)
+        states.frombytes(memoryview(self._arrays.use_states(movers)).tobytes())
+        return states
 
     def with_signatures(self, wanted: Sequence[bool]) -> list[int]:
         """The operations whose signature is wanted, in order; `wanted` has each signature."""
@@ -194,18 +196,11 @@ class ModuleArrays:
         for the state `now`, where it is not that of `before`. The places of the other states that are not, and the
         operations that got one.
         """
-        written = self._host.write_states(
+        others, ops = self._host.write_states(
             self._arrays, now, before, writable, name, lambda state: attribute_of(state)._CAPIPtr
         )
-        others, ops = map(_integers, written)
-        return others, ops
+        return memoryview(others), memoryview(ops)
 
     def set_attribute(self, ops: Iterable[int], name: str, attribute: Any) -> None:
         """Sets the discardable attribute `name` on operations."""
         self._host.set_attribute(self._arrays, list(ops), name, attribute._CAPIPtr)
-
-
-def _integers(memory: bytes) -> array[int]:
-    integers = array(_INT32)
-    integers.frombytes(memory)
-    return integers

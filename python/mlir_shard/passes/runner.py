@@ -100,11 +100,11 @@ def run(
     prepare(op.context)
     one_run = _Run(op, verify_each, tuple(instrumentations), report)
     with (
+        fewer_collections(),
         diagnostic.handled(op.context, one_run.handle),
         sharing(),
         sharing_analyses(one_run.analyses),
         deep_recursion(),
-        fewer_collections(),
     ):
         succeeded = one_run.steps(op, tree)
     if not succeeded:

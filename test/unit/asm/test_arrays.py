@@ -51,6 +51,25 @@ def test_agrees_with_the_bindings(module) -> None:
         assert around == op.parent.operation
 
 
+def test_columns_outlive_the_arrays_and_cannot_be_changed(module) -> None:
+    arrays = ModuleArrays(module)
+    columns = arrays.parents, arrays.signatures, arrays.definers, arrays.use_counts, arrays.sole_users
+    kept = [list(column) for column in columns]
+    del arrays
+    gc.collect()
+    _fill_freed_memory = [ModuleArrays(module) for _ in range(20)]
+    assert [list(column) for column in columns] == kept
+    for column in columns:
+        with pytest.raises(TypeError, match="read-only"):
+            column[0] = 7
+
+
+def test_columns_of_nothing_are_empty() -> None:
+    arrays = ModuleArrays(asm.parse_module("", create_context()))
+    assert (list(arrays.parents), list(arrays.definers), list(arrays.use_counts)) == ([], [], [])
+    assert list(arrays.use_states([])) == []
+
+
 def test_replaced_operations_keep_their_numbers_and_locations(module) -> None:
     arrays = ModuleArrays(module)
     additions = [number for number in range(len(arrays)) if arrays.operation(number).name == "stablehlo.add"]
@@ -102,7 +121,7 @@ def test_signatures_are_of_name_types_and_attributes(module) -> None:
     assert len(set(adds(ModuleArrays(module)))) == 3
     arrays = ModuleArrays(module, [sdy.SHARDING])
     representatives = arrays.representatives()
-    assert representatives[first] == arrays.operation(arrays.signatures.index(first))
+    assert representatives[first] == arrays.operation(list(arrays.signatures).index(first))
 
 
 def test_attributes_are_found_once_and_set(module) -> None:

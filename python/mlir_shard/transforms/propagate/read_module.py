@@ -139,10 +139,10 @@ class ModuleReader:
 
     def _place_edges(self) -> dict[int, NumberedEdge]:
         """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
-        survey, uses = self._survey, self.arrays.use_counts
+        survey, arrays = self._survey, self.arrays
         edges = {}
-        for edge in numbered_edges(self.arrays, survey.edge_ops, survey.returns):
-            on_edge = survey.edge_results.get(edge.owner) if uses[edge.owner] == 1 else None
+        for edge in numbered_edges(arrays, survey.edge_ops, survey.returns):
+            on_edge = survey.edge_results.get(edge.owner) if arrays.use_counts[edge.owner] == 1 else None
             place = (edge.owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):
                 self._moved[target] = place
