@@ -4,6 +4,7 @@
 #include "resharding/assignment_search.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace mlir_shard {
 
@@ -33,24 +34,22 @@ Elements fullShard(std::int64_t size, Elements count) {
 
 AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
     : problem(std::move(of)), askDim(std::move(ask)), completed(problem.order.size() + 1),
-      known(problem.tensors.size()), blocks(problem.order.size()), chosen(problem.order.size()) {
+      known(problem.tensors.size()), knownMoves(problem.tensors.size()), blocks(problem.order.size()),
+      chosen(problem.order.size()) {
   std::vector<std::size_t> depths(problem.order.size());
   for (std::size_t depth = 0; depth < problem.order.size(); ++depth)
     depths[problem.order[depth]] = depth;
   for (std::size_t number = 0; number < problem.tensors.size(); ++number) {
     const AssignedTensor &tensor = problem.tensors[number];
-    std::size_t last = 0;
-    bool hasFactors = false;
-    auto take = [&](const std::vector<std::int32_t> &factors) {
-      hasFactors |= !factors.empty();
-      for (std::int32_t factor : factors)
-        last = std::max(last, depths[factor] + 1);
-    };
+    std::vector<std::int32_t> &factors = factorsOf.emplace_back();
     for (const AssignedTensor::Dim &dim : tensor.dims)
-      take(dim.factors);
+      factors.insert(factors.end(), dim.factors.begin(), dim.factors.end());
     if (tensor.isResult)
-      take(problem.reductionFactors);
-    completed[hasFactors ? last : problem.order.size()].push_back(static_cast<std::int32_t>(number));
+      factors.insert(factors.end(), problem.reductionFactors.begin(), problem.reductionFactors.end());
+    std::size_t last = factors.empty() ? problem.order.size() : 0;
+    for (std::int32_t factor : factors)
+      last = std::max(last, depths[factor] + 1);
+    completed[last].push_back(static_cast<std::int32_t>(number));
     known[number].resize(tensor.dims.size());
   }
   for (const std::vector<ShardingAxes> &ofFactor : problem.candidates) {
@@ -63,15 +62,33 @@ AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
   }
 }
 
-std::pair<std::vector<std::pair<double, AssignmentSearch::Assignment>>, bool>
-AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
+std::pair<std::vector<AssignmentSearch::Bounded>, bool> AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
   limit = seconds;
   nodesLeft = mostNodes;
   found.clear();
   visit(0, {});
-  std::stable_sort(found.begin(), found.end(), [](const auto &one, const auto &other) { return one.first < other.first; });
+  std::stable_sort(found.begin(), found.end(), [](const Bounded &one, const Bounded &other) { return one.bound < other.bound; });
   found.resize(std::min(found.size(), most));
+  for (Bounded &one : found) {
+    chosen = one.assignment;
+    double least = leastCompute(problem.order.size());
+    for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
+      least += leastMoves(tensor) * (1 - rounding);
+    one.least = std::max(one.bound, least);
+  }
   return {std::move(found), nodesLeft > 0};
+}
+
+std::vector<double> AssignmentSearch::leastMovesOf(const Assignment &assignment) {
+  for (std::size_t factor = 0; factor < chosen.size(); ++factor) {
+    if (assignment.at(factor) < 0 || static_cast<std::size_t>(assignment[factor]) >= problem.candidates[factor].size())
+      throw std::out_of_range("an assignment has the number of a candidate of each factor");
+    chosen[factor] = assignment[factor];
+  }
+  std::vector<double> seconds;
+  for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
+    seconds.push_back(leastMoves(tensor));
+  return seconds;
 }
 
 void AssignmentSearch::visit(std::size_t depth, Price resharded) {
@@ -89,7 +106,7 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
     return;
   if (depth == problem.order.size()) {
     if (isPossible())
-      found.emplace_back(bound, chosen);
+      found.push_back({bound, bound, chosen});
     return;
   }
   const std::int32_t factor = problem.order[depth];
@@ -110,11 +127,8 @@ AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
   const AssignedTensor &tensor = problem.tensors[number];
   if (!tensor.isBounded)
     return {};
-  const bool isReduced =
-      tensor.isResult && std::any_of(problem.reductionFactors.begin(), problem.reductionFactors.end(), [&](std::int32_t factor) {
-        return masks[factor][chosen[factor]] != 0;
-      });
-  Elements elements = 1, kept = isReduced ? 0 : 1;
+  const bool reduces = isReduced(number);
+  Elements elements = 1, kept = reduces ? 0 : 1;
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
     const AssignedDim taken = dim(number, i);
     if (!taken.isEven)
@@ -123,8 +137,49 @@ AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
     kept = saturatedProduct(kept, taken.kept);
   }
   const Elements bytes = saturatedProduct(elements - kept, tensor.elementSize);
-  const double shared = isReduced ? problem.summands : 1;
+  const double shared = reduces ? problem.summands : 1;
   return {static_cast<double>(bytes) / problem.networkRate / shared, bytes ? problem.moveLatency / shared : 0.0};
+}
+
+// Whether a tensor is a result that is partial before its moves.
+bool AssignmentSearch::isReduced(std::size_t number) const {
+  return problem.tensors[number].isResult &&
+         std::any_of(problem.reductionFactors.begin(), problem.reductionFactors.end(),
+                     [&](std::int32_t factor) { return masks[factor][chosen[factor]] != 0; });
+}
+
+// What the moves of a tensor do not take less seconds than where all factors have their axes.
+double AssignmentSearch::leastMoves(std::size_t number) {
+  const AssignedTensor &tensor = problem.tensors[number];
+  if (!tensor.search)
+    return 0.0;
+  std::u32string key;
+  for (std::int32_t factor : factorsOf[number])
+    key += static_cast<char32_t>(chosen[factor]);
+  const auto [place, isNew] = knownMoves[number].emplace(std::move(key), 0.0);
+  if (!isNew)
+    return place->second;
+  ReshardState given, taken;
+  for (const AssignedTensor::Dim &dim : tensor.dims) {
+    given.dims.push_back(searched(dim.given.axes));
+    GridAxes &axes = taken.dims.emplace_back();
+    for (std::int32_t factor : dim.factors)
+      axes += searched(problem.candidates[factor][chosen[factor]].axes);
+  }
+  const bool reduces = isReduced(number);
+  if (reduces)
+    for (std::int32_t factor : problem.reductionFactors)
+      taken.unreduced += searched(problem.candidates[factor][chosen[factor]].axes);
+  std::sort(taken.unreduced.begin(), taken.unreduced.end());
+  const double seconds = tensor.isResult ? tensor.search->least(taken, given) : tensor.search->least(given, taken);
+  return place->second = seconds / (reduces ? problem.summands : 1);
+}
+
+GridAxes AssignmentSearch::searched(const GridAxes &axes) const {
+  GridAxes found;
+  for (char axis : axes)
+    found += problem.searchAxes[axisNumber(axis)];
+  return found;
 }
 
 // What a device computes where factors that have no axes yet get all that are left.

@@ -6,9 +6,11 @@
 #pragma once
 
 #include "resharding/grid_placement.h"
+#include "resharding/reshard_search.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +34,7 @@ struct AssignedTensor {
   std::int64_t elementSize;
   std::vector<Dim> dims;
   bool isResult, isBounded;
+  std::shared_ptr<ReshardSearch> search; // Bounds what its moves cost, on the grid of `searchAxes`; may be none.
 };
 
 // A dimension with some axes along its factors: whether it can be sharded so, whether both its shards before and after
@@ -54,6 +57,7 @@ struct AssignmentProblem {
   double moveLatency;                                   // The seconds that anything resharded waits at least.
   double knownCompute, knownLatency;                    // Computing for longer than the first one waits for the second.
   std::int32_t summands;                                // The partial sums that share what reducing them costs.
+  std::vector<GridAxes> searchAxes;                     // The axes that each axis is on the grid of the searches.
 };
 
 class AssignmentSearch {
@@ -65,9 +69,19 @@ public:
 
   AssignmentSearch(AssignmentProblem problem, AskDim askDim);
 
+  // An assignment whose cost is at least `bound`, by what the search knows of it, and at least `least`, by the moves of its
+  // tensors.
+  struct Bounded {
+    double bound, least;
+    Assignment assignment;
+  };
+
   // The assignments whose cost is bounded by less than so many seconds, the least bound first, at most `most` of them;
   // and whether the search has come to its end before it has reached `mostNodes` nodes.
-  std::pair<std::vector<std::pair<double, Assignment>>, bool> below(double seconds, std::int64_t mostNodes, std::size_t most);
+  std::pair<std::vector<Bounded>, bool> below(double seconds, std::int64_t mostNodes, std::size_t most);
+
+  // Of each tensor the seconds that its moves do not take less than.
+  std::vector<double> leastMovesOf(const Assignment &assignment);
 
 private:
   // Seconds to receive all bytes, and those waited besides.
@@ -80,6 +94,9 @@ private:
   void visit(std::size_t depth, Price resharded);
   Price bound(std::size_t tensor);
   double leastCompute(std::size_t depth);
+  double leastMoves(std::size_t tensor);
+  GridAxes searched(const GridAxes &axes) const;
+  bool isReduced(std::size_t tensor) const;
   AssignedDim dim(std::size_t tensor, std::size_t dim);
   bool isPossible();
 
@@ -87,13 +104,15 @@ private:
   AskDim askDim;
   std::vector<std::vector<std::int32_t>> completed; // The tensors whose last factor gets its axes at each depth.
   std::vector<std::vector<KnownDims>> known;
+  std::vector<std::vector<std::int32_t>> factorsOf; // On which it depends what each tensor costs.
+  std::vector<std::unordered_map<std::u32string, double>> knownMoves;
   std::vector<std::vector<std::uint64_t>> masks; // A bit for each axis of a candidate.
   std::vector<std::int64_t> blocks;
   Assignment chosen;
   std::uint64_t used = 0;
   double limit = 0;
   std::int64_t nodesLeft = 0;
-  std::vector<std::pair<double, Assignment>> found;
+  std::vector<Bounded> found;
 };
 
 } // namespace mlir_shard

@@ -16,8 +16,6 @@ namespace {
 
 // A tensor with more placements than these has a large space, in which states have likely moves alone.
 constexpr double mostPlacements = 2000;
-// By how much equal sums of seconds may differ.
-constexpr double rounding = 1e-9;
 
 GridDims withDim(GridDims dims, std::size_t dim, GridAxes axes) {
   dims[dim] = std::move(axes);

@@ -31,6 +31,8 @@ enum class MoveKind { Slice, Gather, AllToAll, Permute, AllReduce, ReduceScatter
 
 // What the objective counts, then what decides among equals.
 using MoveCost = std::pair<double, double>;
+// By how much equal sums of seconds may differ.
+constexpr double rounding = 1e-9;
 constexpr double infiniteCost = std::numeric_limits<double>::infinity();
 
 struct ReshardEdge {

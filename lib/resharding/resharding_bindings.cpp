@@ -64,14 +64,14 @@ Elements elementsOf(const py::int_ &number) {
 
 using AxesValues = std::pair<AxisNumbers, std::int64_t>;
 using DimValues = std::tuple<std::int64_t, std::vector<std::int32_t>, AxesValues>;
-using TensorValues = std::tuple<std::int64_t, std::vector<DimValues>, bool, bool>;
+using TensorValues = std::tuple<std::int64_t, std::vector<DimValues>, bool, bool, std::shared_ptr<ReshardSearch>>;
 
 ShardingAxes shardingAxesOf(const AxesValues &values) { return {axesOf(values.first), values.second}; }
 
 std::vector<AssignedTensor> tensorsOf(const std::vector<TensorValues> &values) {
   std::vector<AssignedTensor> tensors;
-  for (const auto &[elementSize, dims, isResult, isBounded] : values) {
-    tensors.push_back({elementSize, {}, isResult, isBounded});
+  for (const auto &[elementSize, dims, isResult, isBounded, search] : values) {
+    tensors.push_back({elementSize, {}, isResult, isBounded, search});
     for (const auto &[size, factors, given] : dims)
       tensors.back().dims.push_back({size, factors, shardingAxesOf(given)});
   }
@@ -125,7 +125,7 @@ void defineResharding(py::module_ &module) {
         return traffic.mostSenders(dimsOf(before), dimsOf(after));
       });
 
-  py::class_<ReshardSearch>(module, "ReshardSearch", "The cheapest path between placements of a tensor on a grid.")
+  py::class_<ReshardSearch, std::shared_ptr<ReshardSearch>>(module, "ReshardSearch", "The cheapest path between placements of a tensor on a grid.")
       .def(py::init([](std::vector<std::int64_t> sizes, std::vector<double> latency, std::vector<double> secondsPerByte,
                        std::vector<double> ringLatency, std::vector<std::int64_t> shape, std::int64_t elementSize,
                        bool countsBytes, const AxisNumbers &kept, std::optional<py::int_> memoryLimit,
@@ -173,20 +173,32 @@ void defineResharding(py::module_ &module) {
                        const std::vector<TensorValues> &tensors, std::vector<std::int32_t> order,
                        const std::vector<std::vector<AxesValues>> &candidates, std::int64_t devices, bool computes,
                        bool indexes, std::tuple<double, double, double> rates, double moveLatency,
-                       std::pair<double, double> known, std::int32_t summands, py::function askDim) {
+                       std::pair<double, double> known, std::int32_t summands, const DimNumbers &searchAxes,
+                       py::function askDim) {
              const auto [operationRate, memoryRate, networkRate] = rates;
              return AssignmentSearch({std::move(factorSizes), std::move(reductionFactors), tensorsOf(tensors),
                                       std::move(order), candidatesOf(candidates), devices, computes, indexes,
                                       operationRate, memoryRate, networkRate, moveLatency, known.first, known.second,
-                                      summands},
+                                      summands, dimsOf(searchAxes)},
                                      dimAsker(std::move(askDim)));
            }),
            py::kw_only(), py::arg("factor_sizes"), py::arg("reduction_factors"), py::arg("tensors"), py::arg("order"),
            py::arg("candidates"), py::arg("devices"), py::arg("computes"), py::arg("indexes"), py::arg("rates"),
-           py::arg("move_latency"), py::arg("known"), py::arg("summands"), py::arg("ask_dim"))
-      .def("below", &AssignmentSearch::below, py::arg("seconds"), py::arg("most_nodes"), py::arg("most"),
-           "Up to `most` assignments whose cost is bounded by less than so many seconds, with the bounds, least first, as the\n"
-           "number of the candidate of each factor; and whether no more than `most_nodes` nodes were needed.");
+           py::arg("move_latency"), py::arg("known"), py::arg("summands"), py::arg("search_axes"), py::arg("ask_dim"))
+      .def("below",
+           [](AssignmentSearch &search, double seconds, std::int64_t mostNodes, std::size_t most) {
+             auto [found, isWhole] = search.below(seconds, mostNodes, most);
+             std::vector<std::tuple<double, double, AssignmentSearch::Assignment>> assignments;
+             for (AssignmentSearch::Bounded &one : found)
+               assignments.emplace_back(one.bound, one.least, std::move(one.assignment));
+             return std::make_pair(std::move(assignments), isWhole);
+           },
+           py::arg("seconds"), py::arg("most_nodes"), py::arg("most"),
+           "Up to `most` assignments whose cost is bounded by less than so many seconds, the least bound first: that bound,\n"
+           "one by the moves of the tensors, and the number of the candidate of each factor. And whether no more than\n"
+           "`most_nodes` nodes were needed.")
+      .def("least_moves", &AssignmentSearch::leastMovesOf, py::arg("assignment"),
+           "Of each tensor the seconds that its moves do not take less than, but for rounding.");
 
   module.def("exchange_rounds", &exchangeRounds, py::arg("messages"), py::arg("count"),
              "The round of each message, a sender and a receiver, such that a device sends one in a round at most, and receives\n"

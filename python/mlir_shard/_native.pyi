@@ -357,7 +357,7 @@ class AssignmentSearch:
         *,
         factor_sizes: Sequence[int],
         reduction_factors: Sequence[int],
-        tensors: Sequence[tuple[int, Sequence[tuple[int, Sequence[int], _Axes]], bool, bool]],
+        tensors: Sequence[tuple[int, Sequence[tuple[int, Sequence[int], _Axes]], bool, bool, ReshardSearch | None]],
         order: Sequence[int],
         candidates: Sequence[Sequence[_Axes]],
         devices: int,
@@ -367,6 +367,10 @@ class AssignmentSearch:
         move_latency: float,
         known: tuple[float, float],
         summands: int,
+        search_axes: Sequence[Sequence[int]],
         ask_dim: Callable[[int, int, list[int]], tuple[bool, bool, int, int]],
     ) -> None: ...
-    def below(self, seconds: float, most_nodes: int, most: int) -> tuple[list[tuple[float, list[int]]], bool]: ...
+    def below(
+        self, seconds: float, most_nodes: int, most: int
+    ) -> tuple[list[tuple[float, float, list[int]]], bool]: ...
+    def least_moves(self, assignment: Sequence[int]) -> list[float]: ...

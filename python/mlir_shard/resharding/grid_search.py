@@ -174,8 +174,12 @@ class GridSearch:
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
         """The least cost of any path on the grid, by seconds or bytes, without a search."""
+        return self.native(tensor, kept).least(source, target)
+
+    def native(self, tensor: GridTensor, kept: GridAxes) -> ReshardSearch:
+        """The native search on the grid of a tensor."""
         problem = tensor.grid, tensor.shape, tensor.element_size, kept
-        return self._native(tensor, problem, kept, None).least(source, target)
+        return self._native(tensor, problem, kept, None)
 
     def _search(
         self,

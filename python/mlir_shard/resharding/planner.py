@@ -11,6 +11,7 @@ from itertools import islice
 from math import inf, prod
 from typing import NamedTuple
 
+from mlir_shard._native import ReshardSearch
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.cost.traffic import traffic_on
 from mlir_shard.resharding.grid import Grid
@@ -21,6 +22,7 @@ from mlir_shard.resharding.grid_search import (
     Cost,
     GridSearch,
 )
+from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.plan import (
     Plan,
     Rank,
@@ -84,10 +86,10 @@ class SameMeshPlanner:
         """The cost of the steps, without making them; ValueError as in `steps`."""
         return self._plan(source, target, element_size)[0].rank[0]
 
-    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """What no plan costs less than; ValueError where the two share no grid."""
-        problem = GridProblem.of(source, target, element_size)
-        return self._least(problem.on_finer_grid() if self._splits_axes else problem)
+    def native_search(self, tensor: GridTensor) -> ReshardSearch | None:
+        """The native search for a tensor on a finest grid, None where it does not bound plans."""
+        is_bound = self._model.objective is Objective.TIME and not self._exchange_reduces
+        return self._search.native(tensor, ()) if is_bound else None
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[_Candidate, float]:
         """The best plan, and what no plan costs less than."""
@@ -257,13 +259,19 @@ class Planner:
         """
         return self._cached_cost(source, target, element_size)
 
-    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """What no plan costs less than, in units of the objective, but for rounding: known without planning.
+    def native_search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
+        """The native search, whose `least` bounds what plans between placements on `grid` take, but for rounding.
 
-        ValueError as in `plan`. It is 0 for layouts that share no grid.
+        Args:
+            grid: the finest grid of a mesh.
+
+        Returns:
+            None where plans are not bounded: the objective is not time, direct exchanges reduce, or the tensor or the
+            mesh is too large to plan for.
         """
-        _check(source, target, element_size)
-        return self._same_mesh.least(source, target, element_size) if self._share_grid(source, target) else 0.0
+        if _too_large(grid.mesh.total_size, shape, element_size):
+            return None
+        return self._same_mesh.native_search(GridTensor(grid, shape, element_size))
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
         _check(source, target, element_size)
@@ -302,7 +310,14 @@ def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> Non
         raise ValueError(f"an element has at least 1 byte, not {element_size}")
     reduced_axes(source, target)
     most = max(source.mesh.total_size, target.mesh.total_size)
-    if most > MOST_PLANNED_DEVICES:
-        raise ValueError(f"a mesh of {most} devices is too large to plan for: at most {MOST_PLANNED_DEVICES}")
-    if element_size * prod(source.shape) > MOST_BYTES or max(source.shape, default=0) >= 1 << 63:
-        raise ValueError(f"a tensor of shape {list(source.shape)} is too large: its bytes are not counted")
+    if violation := _too_large(most, source.shape, element_size):
+        raise ValueError(violation)
+
+
+def _too_large(devices: int, shape: tuple[int, ...], element_size: int) -> str | None:
+    """Why nothing is planned for a tensor of this shape on so many devices."""
+    if devices > MOST_PLANNED_DEVICES:
+        return f"a mesh of {devices} devices is too large to plan for: at most {MOST_PLANNED_DEVICES}"
+    if element_size * prod(shape) > MOST_BYTES or max(shape, default=0) >= 1 << 63:
+        return f"a tensor of shape {list(shape)} is too large: its bytes are not counted"
+    return None

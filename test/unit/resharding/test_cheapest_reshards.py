@@ -31,20 +31,16 @@ def sharded(*dims: tuple[AxisRef, ...], unreduced: tuple[AxisRef, ...] = (), ref
     return TensorSharding(ref, closed.dim_shardings, (), unreduced)
 
 
-class CountedPrices:
+class CountedPrices(PlannedPrices):
     """Prices, and how often they were asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.count = 0
-        self._prices = PlannedPrices()
-        self.least_latency = self._prices.least_latency
 
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
         self.count += 1
-        return self._prices.price(source, target, element_size)
-
-    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        return self._prices.least(source, target, element_size)
+        return super().price(source, target, element_size)
 
 
 def outer(*shardings: TensorSharding | None) -> ShardedOp:

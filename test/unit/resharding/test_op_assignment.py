@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, permutations, product
+from math import inf
 from random import Random
 
 import pytest
@@ -15,7 +16,13 @@ from resharding.random_ops import axes_of_shardy, random_problem, sharded_op
 
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
-from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
+from mlir_shard.resharding.operator.op_assignment import (
+    MOST_NODES,
+    CandidateSearch,
+    OpAssignment,
+    cheapest_assignment,
+    grid_of,
+)
 from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
 from mlir_shard.resharding.operator.op_reshards import reshards_to
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price, Reshardings
@@ -165,15 +172,20 @@ def test_never_dearer_than_shardys(sizes: tuple[int, ...], count: int) -> None:
 def test_bounds_are_no_more_than_costs() -> None:
     random = Random(2)
     mesh = mesh_of(2, 2)
+    compared = 0
     for _ in range(30):
         problem = random_problem(random, mesh)
         costs = costs_of(problem)
-        assignments = list(every_assignment(problem))
-        for assigned in random.sample(assignments, min(10, len(assignments))):
-            for index in range(len(problem.tensors)):
-                bound, price = costs.tensor_bound(index, assigned), costs.tensor_price(index, assigned)
-                assert bound.moving <= price.moving * (1 + 1e-9)
-                assert bound.latency <= price.latency * (1 + 1e-9)
+        search = CandidateSearch(problem, costs, grid_of(problem), MOST_NODES)
+        native = search.native()
+        found, _ = native.below(inf, MOST_NODES, 1000)
+        for bound, least, numbers in random.sample(found, min(10, len(found))):
+            assigned = search.axes(numbers)
+            assert bound <= least <= costs.cost(assigned) * (1 + 1e-9)
+            for index, seconds in enumerate(native.least_moves(numbers)):
+                assert seconds <= costs.tensor_price(index, assigned).seconds * (1 + 1e-9)
+                compared += seconds > 0
+    assert compared > 100
 
 
 class CountedPrices(PlannedPrices):

@@ -67,7 +67,10 @@ def test_as_cheap_as_brute_force(
             else:
                 assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after)
             assert plan.is_optimal, (before, after, is_any, plan.cost, plan.cost_bound)
-            assert planner.least(source, target, 4) <= plan.cost * (1 + 1e-9), (before, after)
+            search = planner.native_search(tensor.grid, shape, 4)
+            if search is not None and not after.unreduced:
+                least = search.least((before.dims, before.unreduced), (after.dims, ()))
+                assert least <= plan.cost * (1 + 1e-9), (before, after)
 
 
 @pytest.mark.parametrize("dims", [((0, 1), ()), ((0, 1, 2), ()), ((0,), (2, 1))], ids=["whole", "scattered", "moved"])
@@ -79,8 +82,29 @@ def test_what_no_plan_costs_less_than_counts_all_partial_values(dims: tuple[tupl
         TensorLayout(grid.sharding(placement, "mesh"), mesh, (4096, 4096)) for placement in (before, after)
     )
     planner = Planner(BALANCED)
+    finest = grid.finest()
+    search = planner.native_search(finest, source.shape, 4)
+    assert search is not None
+    states = [
+        (placement.dims, placement.unreduced)
+        for placement in (finest.placement(source.sharding), finest.placement(target.sharding))
+    ]
     # One value for each element of the target's shard is received in any plan, an eighth of what is partial.
-    assert planner.least(source, target, 4) > 0.9 * planner.cost(source, target, 4)
+    assert search.least(*states) > 0.9 * planner.cost(source, target, 4)
+
+
+@pytest.mark.parametrize(
+    ("planner", "shape"),
+    [
+        (Planner(BYTES), (8,)),
+        (Planner(exchange_reduces=True), (8,)),
+        (Planner(), (1 << 63,)),
+        (Planner(), (1 << 62, 8)),
+    ],
+    ids=["bytes", "exchanges that reduce", "a long dimension", "many bytes"],
+)
+def test_what_no_search_bounds(planner: Planner, shape: tuple[int, ...]) -> None:
+    assert planner.native_search(Grid.of(mesh_of(2, 2), ()).finest(), (1 << 40, *shape), 4) is None
 
 
 def test_of_plans_that_cost_the_same_the_one_with_few_collectives() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import combinations, permutations
 from math import prod
 
@@ -113,10 +112,12 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
     least = costs.known_if_least()
     if least is not None:
         return OpAssignment(costs.known, least, True, stays=True)
-    return _Search(problem, costs, grid, most_nodes).best()
+    return CandidateSearch(problem, costs, grid, most_nodes).best()
 
 
-class _Search:
+class CandidateSearch:
+    """Looks for the cheapest assignment among the candidates of the factors of one op."""
+
     def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
         self._problem, self._costs, self._grid = problem, costs, grid
         self._most_nodes = most_nodes
@@ -131,57 +132,59 @@ class _Search:
     def best(self) -> OpAssignment:
         """The cheapest assignment, the first of those that cost the same, by what the native search bounds them with.
 
-        The one that may cost least is looked at first: bounded by what no plan costs less than, and then priced.
+        The one that may cost least by the moves of its tensors is priced first.
         """
         best, place, least = self._costs.known, -1, self._costs.cost(self._costs.known)
+        search = self.native()
         # One more than are priced, which shows that there are more.
         most = MOST_PRICED + 1
-        found, is_exact = self._native().below(least * (1 - TOLERANCE), self._most_nodes, most)
-        rest = found[MOST_PRICED:]
-        left = [(bound, number, False) for number, (bound, _) in enumerate(found[:MOST_PRICED])]
-        while left:
-            bound, number, is_tight = heappop(left)
+        found, is_exact = search.below(least * (1 - TOLERANCE), self._most_nodes, most)
+        priced = sorted((bound, number) for number, (_, bound, _) in enumerate(found[:MOST_PRICED]))
+        for bound, number in priced:
             if not _is_cheaper(bound, least) and (number > place or bound > least * (1 + TOLERANCE)):
                 continue
-            axes_per_factor = self._axes(found[number][1])
-            if not is_tight:
-                tight = self._costs.least(axes_per_factor, least * (1 + TOLERANCE))
-                heappush(left, (max(bound, tight), number, True))
-                continue
-            cost = self._costs.cost_below(axes_per_factor, least * (1 + TOLERANCE))
+            numbers = found[number][2]
+            axes_per_factor = self.axes(numbers)
+            cost = self._costs.cost_below(axes_per_factor, least * (1 + TOLERANCE), search.least_moves(numbers))
             if cost is not None and (_is_cheaper(cost, least) or number < place):
                 best, place, least = axes_per_factor, number, cost
-        is_exact = is_exact and not any(_is_cheaper(bound, least) for bound, _ in rest)
+        is_exact = is_exact and not any(_is_cheaper(bound, least) for bound, _, _ in found[MOST_PRICED:])
         return OpAssignment(best, least, is_exact)
 
-    def _axes(self, numbers: Sequence[int]) -> AxesPerFactor:
+    def axes(self, numbers: Sequence[int]) -> AxesPerFactor:
+        """The axes of each factor by the number of its candidate."""
         return tuple([of[number] for of, number in zip(self._merged, numbers, strict=True)])
 
-    def _native(self) -> AssignmentSearch:
+    def native(self) -> AssignmentSearch:
+        """The native search, which bounds what assignments cost."""
         problem, costs = self._problem, self._costs
         rule, rates = problem.rule, costs.rates
+        finest = self._grid.finest()
         numbers: dict[int, int] = {}
 
         def numbered(axes: GridAxes) -> tuple[list[int], int]:
             return [numbers.setdefault(axis, len(numbers)) for axis in axes], self._grid.num_devices(axes)
 
+        tensors = [
+            (
+                tensor.element_size,
+                [
+                    (size, dim.factor_indices, numbered(costs.given_axes(index, number, self._grid)))
+                    for number, (size, dim) in enumerate(zip(tensor.shape, mapping.dim_mappings, strict=True))
+                ],
+                index >= len(rule.operand_mappings),
+                costs.is_bounded(index),
+                costs.search(index, finest),
+            )
+            for index, (tensor, mapping) in enumerate(zip(problem.tensors, rule.tensor_mappings, strict=True))
+        ]
+        candidates = [list(map(numbered, of)) for of in self._candidates]
         return AssignmentSearch(
             factor_sizes=rule.factor_sizes,
             reduction_factors=rule.reduction_factors,
-            tensors=[
-                (
-                    tensor.element_size,
-                    [
-                        (size, dim.factor_indices, numbered(costs.given_axes(index, number, self._grid)))
-                        for number, (size, dim) in enumerate(zip(tensor.shape, mapping.dim_mappings, strict=True))
-                    ],
-                    index >= len(rule.operand_mappings),
-                    costs.is_bounded(index),
-                )
-                for index, (tensor, mapping) in enumerate(zip(problem.tensors, rule.tensor_mappings, strict=True))
-            ],
+            tensors=tensors,
             order=self._order(),
-            candidates=[list(map(numbered, of)) for of in self._candidates],
+            candidates=candidates,
             devices=self._num_used,
             computes=bool(rule.operand_mappings),
             indexes=problem.indexes,
@@ -189,6 +192,7 @@ class _Search:
             move_latency=costs.move_latency,
             known=(costs.known_compute, costs.known_price.latency),
             summands=problem.summands,
+            search_axes=[finest.axes((self._grid.atoms[axis],)) for axis in numbers],
             ask_dim=self._ask_dim,
         )
 
@@ -213,11 +217,11 @@ class _Search:
         factors = mapping.factor_indices
         axes = tuple([self._merged[factor][number] for factor, number in zip(factors, numbers, strict=True)])
         taken = self._costs.taken_dim(index, dim, axes)
-        parts = cut_dimension(taken.sharding, mapping, rule.factor_sizes, self._problem.mesh)
+        parts = cut_dimension(taken, mapping, rule.factor_sizes, self._problem.mesh)
         is_possible = all(
             part.axes == wanted and not part.overflow_axes for (_, part), wanted in zip(parts, axes, strict=True)
         )
-        return is_possible, taken.is_even, taken.elements, taken.kept
+        return is_possible, *self._costs.shards(index, dim, taken)
 
 
 def _is_cheaper(cost: float, than: float) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
 
+from mlir_shard._native import ReshardSearch
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import ROUNDING
@@ -50,20 +51,6 @@ class OpProblem:
         return ShardingProjection.build(operands, results, self.rule, self.mesh, closed_if_missing=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TakenDim:
-    """A dimension of a tensor with some axes along its factors, on one of which the tensor is resharded.
-
-    `elements` are those of a shard after it, and `kept` those that a device has in common with its shard before, if the
-    axes continue each other. Both are 0 and `is_even` is not set where shards are uneven.
-    """
-
-    sharding: DimensionSharding
-    is_even: bool = False
-    elements: int = 0
-    kept: int = 0
-
-
 class OpCosts:
     """The costs of one op for different axes of its factors, of which `known` are one choice."""
 
@@ -76,9 +63,7 @@ class OpCosts:
         meshes = dict(problem.meshes)
         self._own_meshes = [_own_mesh(sharding, meshes, problem.mesh) for sharding in problem.shardings]
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
-        self._bounds: dict[tuple[int, AxesPerFactor], Price] = {}
-        self._leasts: dict[tuple[int, AxesPerFactor], float] = {}
-        self._dims: dict[tuple[int, int, AxesPerFactor], TakenDim] = {}
+        self._dims: dict[tuple[int, int, AxesPerFactor], DimensionSharding] = {}
         self._sizes: dict[Axes, int] = {}
         self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
         self.known = known
@@ -114,58 +99,31 @@ class OpCosts:
 
     def cost(self, axes_per_factor: Sequence[Axes]) -> float:
         """All of it; ValueError where a tensor cannot lie so."""
-        found = self.cost_below(axes_per_factor, inf)
+        found = self.cost_below(axes_per_factor, inf, (0.0,) * len(self._mappings))
         assert found is not None
         return found
 
-    def cost_below(self, axes_per_factor: Sequence[Axes], limit: float) -> float | None:
-        """All of it where that is less than `limit`, else None, as soon as that is seen; ValueError as `cost`."""
-        indices = range(len(self._mappings))
-        left = {index: self.tensor_bound(index, axes_per_factor) for index in indices}
+    def cost_below(self, axes_per_factor: Sequence[Axes], limit: float, least_moves: Sequence[float]) -> float | None:
+        """All of it where that is less than `limit`, else None, as soon as that is seen; ValueError as `cost`.
+
+        `least_moves` are the seconds that each `tensor_price` is not less than, but for rounding.
+        """
         compute = self.compute_cost(axes_per_factor)
-        least = self.least_latency(compute)
-        others = compute + self._neighbour_cost(axes_per_factor)
-        price = Price()
-        seconds: dict[int, float] = {}
-        for index in sorted(indices, key=lambda index: -left[index].moving):
-            bound = sum(left.values(), price)
-            if others + bound.moving + max(bound.latency, least) >= limit:
-                return None
-            if not seconds and limit < inf:
-                # What no plan takes less than is known long before a plan is.
-                seconds = {one: self._tensor_least(one, axes_per_factor) for one in indices}
-            if others + sum(seconds.values()) * (1 - ROUNDING) >= limit:
+        waited, others = self.least_latency(compute), compute + self._neighbour_cost(axes_per_factor)
+        price, seconds = Price(), list(least_moves)
+        # First those that cost most.
+        for index in sorted(range(len(seconds)), key=lambda index: -least_moves[index]):
+            if others + sum(seconds) * (1 - ROUNDING) >= limit:
                 return None
             of_tensor = self.tensor_price(index, axes_per_factor)
             price += of_tensor
             seconds[index] = of_tensor.seconds
-            del left[index]
-        cost = others + price.moving + max(price.latency, least)
+        cost = others + price.moving + max(price.latency, waited)
         return cost if cost < limit else None
 
-    def least(self, axes_per_factor: Sequence[Axes], limit: float = inf) -> float:
-        """Seconds that `cost` is not less than, but for rounding: known without any plan. ValueError as `cost`.
-
-        Not all is looked at where a part comes to `limit` already.
-        """
-        found = self.compute_cost(axes_per_factor) + self._neighbour_cost(axes_per_factor)
-        # Results first: reducing them costs most.
-        for index in reversed(range(len(self._mappings))):
-            if found >= limit:
-                break
-            found += self._tensor_least(index, axes_per_factor) * (1 - ROUNDING)
-        return found
-
-    def tensor_bound(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
-        """What `tensor_price` is at least.
-
-        The device that has to receive most has nothing of its block where the axes of a dimension do not continue each
-        other, and has to receive all of it where it is reduced.
-        """
-        key = self._key(index, axes_per_factor)
-        if key not in self._bounds:
-            self._bounds[key] = self._tensor_bound(index, axes_per_factor)
-        return self._bounds[key]
+    def search(self, index: int, grid: Grid) -> ReshardSearch | None:
+        """What bounds `tensor_price` by placements on a finest grid, None if nothing does."""
+        return self._reshardings.search(grid, self._problem.tensors[index]) if self.is_bounded(index) else None
 
     def tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """What it costs to reshard an operand before the op, or to reduce and reshard a result after it."""
@@ -178,7 +136,10 @@ class OpCosts:
         """How the op takes an operand or leaves a result."""
         tensor = self._projection.tensors[index]
         dims = tuple(
-            [self._dim(index, dim, axes_per_factor).sharding for dim in range(len(self._mappings[index].dim_mappings))]
+            [
+                self.taken_dim(index, dim, tuple([axes_per_factor[factor] for factor in mapping.factor_indices]))
+                for dim, mapping in enumerate(self._mappings[index].dim_mappings)
+            ]
         )
         mesh, replicated = self._problem.mesh, tensor.replicated_axes
         if replicated:
@@ -186,11 +147,7 @@ class OpCosts:
             replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], mesh)
         return TensorSharding(mesh, dims, replicated, tensor.unreduced_axes, tensor.reduction_op)
 
-    def _dim(self, index: int, dim: int, axes_per_factor: Sequence[Axes]) -> TakenDim:
-        factors = self._mappings[index].dim_mappings[dim].factor_indices
-        return self.taken_dim(index, dim, tuple([axes_per_factor[factor] for factor in factors]))
-
-    def taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> TakenDim:
+    def taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
         """A dimension of a tensor with these axes along its own factors."""
         key = index, dim, axes
         found = self._dims.get(key)
@@ -198,22 +155,27 @@ class OpCosts:
             found = self._dims[key] = self._taken_dim(*key)
         return found
 
-    def _taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> TakenDim:
+    def _taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
         rule, factors = self._problem.rule, self._mappings[index].dim_mappings[dim].factor_indices
-        before = self._projection.tensors[index].factors
-        parts = []
-        for factor, of_factor in zip(factors, axes, strict=True):
-            old = before[factor]
-            parts.append(FactorSharding(of_factor, old is not None and old.is_closed))
-        sharding = join_factors(parts, [rule.factor_sizes[factor] for factor in factors], self._problem.mesh)
+        before = [self._projection.tensors[index].factors[factor] for factor in factors]
+        is_closed = [old is not None and old.is_closed for old in before]
+        if len(factors) == 1:
+            return DimensionSharding(axes[0], is_closed[0])
+        sizes = [rule.factor_sizes[factor] for factor in factors]
+        return join_factors(map(FactorSharding, axes, is_closed), sizes, self._problem.mesh)
+
+    def shards(self, index: int, dim: int, taken: DimensionSharding) -> tuple[bool, int, int]:
+        """Returns whether the shards of a dimension are full both as the op has it and as it is given; then the
+        elements of a shard after resharding, and those that a device has in common with its shard before, 0 if the axes
+        do not continue each other."""
         own, size = self._problem.shardings[index], self._problem.tensors[index].shape[dim]
         given = () if own is None else own.dim_shardings[dim].axes
-        old_axes, new_axes = (sharding.axes, given) if self._is_result(index) else (given, sharding.axes)
+        old_axes, new_axes = (taken.axes, given) if self._is_result(index) else (given, taken.axes)
         blocks, new_blocks = self._size(old_axes), self._size(new_axes)
         if size % blocks or size % new_blocks:
-            return TakenDim(sharding)
+            return False, 0, 0
         continues = old_axes == new_axes or is_strict_prefix(old_axes, new_axes) or is_strict_prefix(new_axes, old_axes)
-        return TakenDim(sharding, True, size // new_blocks, size // max(blocks, new_blocks) if continues else 0)
+        return True, size // new_blocks, size // max(blocks, new_blocks) if continues else 0
 
     def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
@@ -231,7 +193,7 @@ class OpCosts:
         return grid.axes(own.dim_shardings[dim].axes) if own is not None and self.is_bounded(index) else ()
 
     def is_bounded(self, index: int) -> bool:
-        """Whether `tensor_bound` is more than nothing for some axes: it is not where a tensor changes its mesh."""
+        """Whether `tensor_price` is bounded: it is not where a tensor changes its mesh."""
         return self._own_meshes[index] == self._problem.mesh
 
     def known_if_least(self) -> float | None:
@@ -287,24 +249,6 @@ class OpCosts:
             num_bytes += of_tensor
         return self.rates.seconds(operations, num_bytes)
 
-    def _tensor_bound(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
-        tensor = self._problem.tensors[index]
-        if not self.is_bounded(index):
-            return Price()
-        is_reduced = self._is_result(index) and self._is_reduced(axes_per_factor)
-        elements, kept = 1, 0 if is_reduced else 1
-        for dim in range(len(tensor.shape)):
-            taken = self._dim(index, dim, axes_per_factor)
-            if not taken.is_even:
-                return Price()
-            elements *= taken.elements
-            kept *= taken.kept
-        num_bytes = (elements - kept) * tensor.element_size
-        shared = self._problem.summands if is_reduced else 1
-        return Price(
-            num_bytes / self.rates.network / shared, self._reshardings.least_latency / shared if num_bytes else 0.0
-        )
-
     def _tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         if self._stays(index, axes_per_factor):
             return Price()
@@ -314,17 +258,6 @@ class OpCosts:
             for source, target, count in self._changes(index, axes_per_factor)
         ]
         return sum(prices, Price())
-
-    def _tensor_least(self, index: int, axes_per_factor: Sequence[Axes]) -> float:
-        """Seconds that `tensor_price` is not less than, but for rounding."""
-        key = self._key(index, axes_per_factor)
-        found = self._prices[key].seconds if key in self._prices else self._leasts.get(key)
-        if found is None:
-            tensor = self._problem.tensors[index]
-            changes = () if self._stays(index, axes_per_factor) else self._changes(index, axes_per_factor)
-            of_each = (self._reshardings.least(source, target, tensor) / count for source, target, count in changes)
-            found = self._leasts[key] = sum(of_each)
-        return found
 
     def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
         """Whether nothing is resharded or reduced."""

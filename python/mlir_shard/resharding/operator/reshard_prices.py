@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from mlir_shard._native import ReshardSearch
+from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding
@@ -53,11 +55,8 @@ class ReshardPrices(Protocol):
         """Returns the price. Raises ValueError if no plan exists."""
         ...
 
-    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """Returns seconds that the price is not less than, but for rounding, sooner than the price is known.
-
-        Raises ValueError if no plan exists.
-        """
+    def search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
+        """Returns what bounds prices of a tensor between placements on a finest grid, None if nothing does."""
         ...
 
 
@@ -80,9 +79,9 @@ class PlannedPrices:
         moving = min(received / self._planner.cost_model.default.bandwidth, plan.time)
         return Price(moving, plan.time - moving)
 
-    def least(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """What no plan takes less seconds than; ValueError where there is none."""
-        return self._planner.least(source, target, element_size)
+    def search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
+        """The planner's native search."""
+        return self._planner.native_search(grid, shape, element_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,6 @@ class Reshardings:
     def __init__(self, prices: ReshardPrices) -> None:
         self._prices = prices
         self._cached_price = lru_cache(maxsize=MOST_CACHED)(self._price)
-        self._cached_least = lru_cache(maxsize=MOST_CACHED)(self._least)
         self._layout = lru_cache(maxsize=MOST_CACHED)(layout_of)
         self.least_latency = prices.least_latency
 
@@ -107,20 +105,13 @@ class Reshardings:
         """From one sharding on its mesh to another; raises ValueError where no plan leads from one to the other."""
         return self._cached_price(source, target, tensor)
 
-    def least(self, source: Placed, target: Placed, tensor: OpTensor) -> float:
-        """Seconds that the price is not less than, but for rounding.
-
-        It is the same whether or not the price is known, as a choice must not depend on what was priced before.
-        """
-        return self._cached_least(source, target, tensor)
+    def search(self, grid: Grid, tensor: OpTensor) -> ReshardSearch | None:
+        """What bounds prices of a tensor between placements on a finest grid, None if nothing does."""
+        return self._prices.search(grid, tensor.shape, tensor.element_size)
 
     def _price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
         before, after = self._layout(*source, tensor), self._layout(*target, tensor)
         return Price() if before == after else self._prices.price(before, after, tensor.element_size)
-
-    def _least(self, source: Placed, target: Placed, tensor: OpTensor) -> float:
-        before, after = self._layout(*source, tensor), self._layout(*target, tensor)
-        return 0.0 if before == after else self._prices.least(before, after, tensor.element_size)
 
 
 def layout_of(sharding: TensorSharding | None, mesh: Mesh, tensor: OpTensor) -> TensorLayout:
