@@ -69,7 +69,7 @@ class SameMeshPlanner:
     ) -> None:
         self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
         self._exchange_reduces = most_messages > 0 and exchange_reduces
-        self._most_reductions = 2 if most_states <= FEW_STATES else None
+        self._is_priced = most_states <= FEW_STATES
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -106,6 +106,12 @@ class SameMeshPlanner:
         What is sought costs less than `at_most`; others may be among the plans.
         """
         finest = problem.on_finer_grid() if self._splits_axes else problem
+        searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
+        if self._is_priced and searched is finest and searched.can_be_searched:
+            # A price needs no plan of the seeds where a short search proves its own cheapest.
+            found, least = self._searched(searched, at_most)
+            if found and self._is_least(found, at_most, least):
+                return found, least
         # What is least on one grid may not be on a finer one.
         least = self._least(finest)
         # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
@@ -118,7 +124,6 @@ class SameMeshPlanner:
             seeds = seed_plans(*layouts, splits_axes=splits_axes, most_messages=most_messages)
             found = self._ranked(seeds, problem)
         found = _best_first([*found, *exchanges])
-        searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
         if searched.can_be_searched and not self._is_least(found, at_most, least):
             more, of_search = self._searched(searched, min(at_most, self._cost(found)))
             found = _best_first([*found, *more])
@@ -146,7 +151,7 @@ class SameMeshPlanner:
         """Plans that first reduce all that is partial, and go on from there."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
-        for reduced, plan in islice(problem.reductions(), self._most_reductions):
+        for reduced, plan in islice(problem.reductions(), 2 if self._is_priced else None):
             for one in self._ranked([plan], replace(problem, target=reduced)):
                 rest = GridProblem.of(reduced, problem.target, problem.element_size)
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
