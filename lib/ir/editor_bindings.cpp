@@ -46,8 +46,8 @@ public:
     return found;
   }
 
-  py::tuple contents(const std::vector<Capsule> &ops) const {
-    Contents found = contentsOf(capi, host.operations(ops));
+  py::tuple contents(const std::vector<Capsule> &ops, bool alone) const {
+    Contents found = contentsOf(capi, host.operations(ops), alone);
     return py::make_tuple(std::move(found.operations), std::move(found.attributes), found.hasBranches,
                           found.hasEmptyTensors);
   }
@@ -184,9 +184,9 @@ void defineEditor(py::module_ &module) {
       .def(py::init<SharedLibrary>(), py::arg("library"))
       .def("named_in_each", &Editor::namedInEach, py::arg("ops"), py::arg("names"),
            "For each operation those under it that have one of the names, in pre-order.")
-      .def("contents", &Editor::contents, py::arg("ops"),
-           "The names of an operation and those under it, and of their discardable attributes, also in signatures of\n"
-           "functions; and whether a region has more than one block.")
+      .def("contents", &Editor::contents, py::arg("ops"), py::arg("alone") = false,
+           "The names of operations and of those under them, unless they are taken alone, and of their discardable\n"
+           "attributes, also in signatures of functions; and whether a region has more than one block.")
       .def("attribute_columns", &Editor::attributeColumnsOf, py::arg("ops"), py::arg("names"),
            "For each name the attribute of each operation, by its number among the distinct ones, -1 for none; and\n"
            "these.")

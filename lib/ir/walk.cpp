@@ -236,7 +236,7 @@ std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root)
   return found;
 }
 
-Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots) {
+Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots, bool isAlone) {
   Contents found;
   if (roots.empty())
     return found;
@@ -286,7 +286,8 @@ Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots) {
   };
   for (const MlirOperation root : roots) {
     visit(root);
-    eachBelow(capi, root, false, visit);
+    if (!isAlone)
+      eachBelow(capi, root, false, visit);
   }
   return found;
 }

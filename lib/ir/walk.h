@@ -59,14 +59,14 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
-// What some operations and those under them hold: the names of operations and of their discardable attributes, those in
+// What some operations hold, and those under them unless they are taken alone: the names of operations and of their discardable attributes, those in
 // signatures of functions too, whether a region has more than one block, and whether a value is a tensor of no elements.
 struct Contents {
   std::vector<std::string> operations, attributes;
   bool hasBranches = false;
   bool hasEmptyTensors = false;
 };
-Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots);
+Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots, bool isAlone);
 
 // The operations under `root` that have one of the names: in pre-order, or each after those inside it.
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,

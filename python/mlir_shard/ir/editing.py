@@ -86,9 +86,9 @@ def contents(op: Any) -> Contents:
     return contents_of_all([op])
 
 
-def contents_of_all(ops: Sequence[Any]) -> Contents:
-    """What some operations hold now, together."""
-    operations, attributes, *features = _editor().contents(capsules_of(ops))
+def contents_of_all(ops: Sequence[Any], *, alone: bool = False) -> Contents:
+    """What some operations hold now, together, what is inside them only unless they are taken `alone`."""
+    operations, attributes, *features = _editor().contents(capsules_of(ops), alone)
     return Contents(frozenset(operations), frozenset(attributes), *features)
 
 

@@ -9,8 +9,6 @@ Modelled on upstream's `AnalysisManager`.
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -53,8 +51,9 @@ class Analyses:
             self._contents = None
         elif self._contents is not None:
             # Changed operations are in the root too. Erased ones are unknown, so nothing is removed.
-            new = map(contents_of_all, (changed.ops, changed.moved, changed.attributed))
-            self._contents = functools.reduce(operator.or_, new, self._contents)
+            self._contents |= contents_of_all(changed.ops) | contents_of_all(changed.moved)
+            # Nothing inside of those whose attributes alone have changed is new.
+            self._contents |= contents_of_all(changed.attributed, alone=True)
             self._contents |= Contents(attributes=frozenset(changed.everywhere))
 
 

@@ -58,3 +58,10 @@ def test_several_operations_hold_what_each_holds() -> None:
     assert together.has_empty_tensors
     assert together == contents(found[0]) | contents(found[1])
     assert contents_of_all([]).operations == frozenset()
+
+
+def test_an_operation_alone_holds_nothing_of_what_is_inside() -> None:
+    module = mlir_shard.parse(EMPTY_RESULT, mlir_shard.create_context()).operation
+    alone = contents_of_all([module], alone=True)
+    assert alone.operations == {"builtin.module"}
+    assert (alone.has_empty_tensors, contents(module).has_empty_tensors) == (False, True)
