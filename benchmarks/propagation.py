@@ -6,9 +6,9 @@
                                      [--alone]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone; both verify the module after each pass, as they do by default, unless --no-verify is given. Modules are measured
-one after the other in that process, where a large one lies scattered in the memory of those before, or with --fresh
-each in a process of its own, as a command does. Prints the median seconds, their ratio, the memory that parsing and the
+alone; both verify the module after each pass, as they do by default, unless --no-verify is given. A process measures
+several times after a first time that does not count, where a large module lies scattered in the memory of those before;
+with --fresh each measurement is the first of a process, as a command's is. Prints the median seconds, their ratio, the memory that parsing and the
 pass together take at their peak (which Linux tells), once their code is loaded, and how many of the shardings in the
 resulting modules are the same. The layers are alike, or with --different each has shapes of its own. Shardy has no
 rules for linalg, so a linalg module is measured here alone, and all others with --alone.
@@ -38,15 +38,15 @@ def peak():
 def measure(parse, run, show):
     run(parse("func.func @main() { return }"))
     before = peak()
-    run(parse(text))
-    memory = peak() - before
     times = []
-    for _ in range(repeat):
+    for number in range(1 + repeat):
         module = parse(text)
         start = time.perf_counter()
         run(module)
         times.append(time.perf_counter() - start)
-    print(json.dumps([times, memory, show(module)]))
+        if number == 0:
+            memory = peak() - before
+    print(json.dumps([times[1:] or times, memory, show(module)]))
 """
 
 OURS = f"""
@@ -99,8 +99,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Setting:
-    """What to measure, how often, whether modules are verified between passes, where files go, and whether each
-    measurement has a process of its own."""
+    """What to measure, how often after the first time, which counts where there is no other, whether modules are verified
+    between passes, where files go, and whether each measurement is the first of a process."""
 
     name: str
     repeat: int
@@ -112,7 +112,7 @@ class Setting:
 def measure(script: str, text: str, setting: Setting) -> Measurement:
     """Measures one side in a process of its own, or several."""
     if setting.fresh:
-        once = replace(setting, repeat=1, fresh=False)
+        once = replace(setting, repeat=0, fresh=False)
         several = [measure(script, text, once) for _ in range(setting.repeat)]
         return replace(several[-1], seconds=statistics.median(one.seconds for one in several))
     file = setting.folder / "module.mlir"
@@ -175,7 +175,7 @@ def main() -> None:
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
-    parser.add_argument("--fresh", action="store_true", help="measure each time in a process of its own")
+    parser.add_argument("--fresh", action="store_true", help="measure the first time in a process, each in one of its own")
     parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
     of_gradient = alone if arguments.alone else compare
