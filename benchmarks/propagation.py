@@ -7,11 +7,12 @@
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. A process measures
-several times after a first time that does not count, where a large module lies scattered in the memory of those before;
-with --fresh each measurement is the first of a process, as a command's is. Prints the median seconds, their ratio, the memory that parsing and the
-pass together take at their peak (which Linux tells), once their code is loaded, and how many of the shardings in the
-resulting modules are the same. The layers are alike, or with --different each has shapes of its own. Shardy has no
-rules for linalg, so a linalg module is measured here alone, and all others with --alone.
+several times after a first time that does not count, where a large module lies scattered in the memory of those
+before; with --fresh each measurement is the first of a process, as a command's is. Prints the median seconds, their
+ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their code is
+loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with --different
+each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone, and all others
+with --alone.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Setting:
-    """What to measure, how often after the first time, which counts where there is no other, whether modules are verified
-    between passes, where files go, and whether each measurement is the first of a process."""
+    """What to measure, how often after the first time, which counts alone where there is no other, whether modules are
+    verified between passes, where files go, and whether each measurement is the first of a process."""
 
     name: str
     repeat: int
@@ -175,7 +176,7 @@ def main() -> None:
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
-    parser.add_argument("--fresh", action="store_true", help="measure the first time in a process, each in one of its own")
+    parser.add_argument("--fresh", action="store_true", help="measure the first time of a process")
     parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
     of_gradient = alone if arguments.alone else compare

@@ -121,8 +121,8 @@ public:
   Capsule terminator(const Capsule &op) const { return host.capsule(terminatorOf(capi, host.operation(op))); }
   std::size_t blocks(const Capsule &op) const { return blockCount(capi, host.operation(op)); }
 
-  void inlineInPlaceOf(const Capsule &call, const Capsule &function) const {
-    inlineBody(capi, host.operation(call), host.operation(function));
+  std::vector<Capsule> inlineInPlaceOf(const Capsule &call, const Capsule &function) const {
+    return host.capsules(inlineBody(capi, host.operation(call), host.operation(function)));
   }
 
   std::vector<Capsule> addLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
@@ -232,7 +232,7 @@ void defineEditor(py::module_ &module) {
       .def("block_count", &Editor::blocks, py::arg("op"), "The number of blocks in the first region of an operation.")
       .def("inline_body", &Editor::inlineInPlaceOf, py::arg("call"), py::arg("function"),
            "Replaces a call by a copy of the operations in the only block of a function, the operands in the place of\n"
-           "its arguments.")
+           "its arguments. Returns the copies, but for those inside others, and the users of the results.")
       .def("add_links", &Editor::addLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"), py::arg("attribute"),
            py::arg("attributes"), py::arg("is_wanted"),
            "Puts an operation of a name between each argument or result of operations and its uses, where its type is\n"

@@ -51,7 +51,7 @@ private:
 
 } // namespace
 
-void inlineBody(const Capi &capi, MlirOperation call, MlirOperation function) {
+std::vector<MlirOperation> inlineBody(const Capi &capi, MlirOperation call, MlirOperation function) {
   const MlirOperation copy = capi.mlirOperationClone(function);
   const MlirBlock block = capi.mlirRegionGetFirstBlock(capi.mlirOperationGetFirstRegion(copy));
   const MlirOperation last = terminatorOf(capi, copy);
@@ -63,16 +63,23 @@ void inlineBody(const Capi &capi, MlirOperation call, MlirOperation function) {
   for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
     capi.mlirValueReplaceAllUsesOfWith(capi.mlirBlockGetArgument(block, i), capi.mlirOperationGetOperand(call, i));
   CallSites sites(capi, call);
+  std::vector<MlirOperation> changed;
   for (MlirOperation op = capi.mlirBlockGetFirstOperation(block); !(op == last);) {
     const MlirOperation next = capi.mlirOperationGetNextInBlock(op);
     sites.relocate(op);
     capi.mlirOperationMoveBefore(op, call);
+    changed.push_back(op);
     op = next;
   }
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(call); i < count; ++i)
-    capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(call, i), capi.mlirOperationGetOperand(last, i));
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(call); i < count; ++i) {
+    const MlirValue result = capi.mlirOperationGetResult(call, i);
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use))
+      changed.push_back(capi.mlirOpOperandGetOwner(use));
+    capi.mlirValueReplaceAllUsesOfWith(result, capi.mlirOperationGetOperand(last, i));
+  }
   capi.mlirOperationDestroy(call);
   capi.mlirOperationDestroy(copy);
+  return changed;
 }
 
 } // namespace mlir_shard

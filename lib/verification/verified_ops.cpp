@@ -207,23 +207,26 @@ std::int32_t VerifiedOps::constantSignature(MlirValue value) {
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
+  // What is in a container comes by itself, unless it is not gone into.
+  const std::size_t place = changed.size();
+  if (accepting) {
+    changed.push_back({op, true});
+    // What is not known of one operation does not matter for others.
+    visitChanged(op, name, around, isLast, place);
+    return Verdict::Valid;
+  }
   const auto [content, signature] = contentOf(op, name, around, isLast);
   const auto [isInPlace, isKnown, isKnownWithIgnored, number] =
       contents.enter(op, capi.mlirOperationGetBlock(op), content);
-  // What is in a container comes by itself, unless it is not gone into.
-  const std::size_t place = changed.size();
   if (!isKnownWithIgnored)
     changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
-  if (!isKnown || !isInPlace || accepting) {
+  if (!isKnown || !isInPlace) {
     // Users that are in place are not visited again.
-    if (!accepting && (!areVisible(op) || (!isInPlace && !isBeforeUsers(op))))
+    if (!areVisible(op) || (!isInPlace && !isBeforeUsers(op)))
       return Verdict::Unknown;
     if (!isKnown)
       verdict = visitChanged(op, name, around, isLast, place, signature);
-    // Accepting goes on: what is not known of one operation does not matter for others.
-    if (accepting)
-      verdict = Verdict::Valid;
   }
   if (verdict == Verdict::Valid)
     contents.keep(number, content);

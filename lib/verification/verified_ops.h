@@ -48,7 +48,8 @@ public:
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that the host has found `root` to be valid.
+  // Remembers that operations like those in `root` are valid, as the host has found; not what each of them holds, which
+  // takes memory that a program of which passes say what they change does without.
   void accept(MlirOperation root);
 
   // The operations that the last run over all has found to have changed, or not to be known; none the next time.

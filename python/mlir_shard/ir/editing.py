@@ -260,10 +260,13 @@ def use_values(op: Any, values: Mapping[Any, Any]) -> None:
                 one.operands[number] = values[operand]
 
 
-def inline_body(call: Any, function: Any) -> None:
+def inline_body(call: Any, function: Any) -> OperationList:
     """Replaces a call by a copy of the operations in the only block of a function or computation, which may be `call`
-    itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them."""
-    _editor().inline_body(call.operation._CAPIPtr, function.operation._CAPIPtr)
+    itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them.
+
+    Returns the copies, but for those inside others, and the users of the results.
+    """
+    return OperationList(_editor().inline_body(call.operation._CAPIPtr, function.operation._CAPIPtr))
 
 
 def add_links(

@@ -258,38 +258,45 @@ class InlineCalls(ModulePass):
     summary = "Inlines calls, those of functions with sdy's operations too"
     needs = (COMPUTATION, "func.call", _COMPOSITE)
 
-    def run(self, op: Any) -> bool:
+    def run(self, op: Any) -> bool | Changes:
         computations = operations_named_in_post_order(op, COMPUTATION) if held(op).has_any((COMPUTATION,)) else []
         for computation in computations:
             if not _has_edges(computation):
                 _inline(computation, computation, _in_shardings(computation), result_shardings(computation))
-        _call_decompositions(op)
-        sink_all_func_edges(op)
+        has_more = bool(computations) | _call_decompositions(op) | sink_all_func_edges(op)
         graph = CallGraph.of(op)
         calls = _Calls(op, graph)
         order = graph.post_order
         graph.reject_doubling(order)
         # A function comes after those it calls, but for one on the way back to itself.
         waiting, inlined = set(order), set()
+        changed: list[Any] = []
         for name in order:
             is_recursive = not waiting.isdisjoint(graph.called[name])
             for call, called in zip(graph.calls[name], graph.called[name], strict=True):
-                calls.replace(call, called, can_inline=called in inlined)
+                found = calls.replace(call, called, can_inline=called in inlined)
+                has_more |= found is None
+                changed += found or ()
             waiting.remove(name)
             if not is_recursive and block_count(graph.functions[name]) == 1:
                 inlined.add(name)
-        return bool(computations) or any(graph.calls.values())
+        if has_more:
+            return True
+        return Changes(changed) if any(graph.calls.values()) else False
 
 
 _DECOMPOSITION = "decomposition"
 
 
-def _call_decompositions(module: Any) -> None:
-    """Makes calls of the composites that only their decompositions can partition."""
+def _call_decompositions(module: Any) -> bool:
+    """Makes calls of the composites that only their decompositions can partition; returns whether there are any."""
+    called = False
     for composite in held_operations(module, _COMPOSITE):
         if not len(composite.regions) and sdy.SHARDING_RULE not in composite.attributes and not has_rule(composite):
             added = {"callee": composite.attributes[_DECOMPOSITION]}
             replace(composite, "func.call", added, dropped=("name", "composite_attributes", _DECOMPOSITION, "version"))
+            called = True
+    return called
 
 
 class _Calls:
@@ -302,11 +309,14 @@ class _Calls:
         self._arguments_of = cache(lambda name: shardings_of(graph.functions[name], Side.ARGUMENTS))
         self._results_of = cache(lambda name: shardings_per_value(graph.functions[name], Side.RESULTS, self._meshes))
 
-    def replace(self, call: Any, name: str, *, can_inline: bool) -> None:
-        """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined."""
+    def replace(self, call: Any, name: str, *, can_inline: bool) -> list[Any] | None:
+        """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined.
+
+        Returns what has changed, None where it was not inlined.
+        """
         function = self._functions.get(name)
         if function is None:
-            return
+            return None
         arguments, results = self._arguments_of(name), result_shardings(call)
         if not results and (per_value := self._results_of(name)) is not None:
             results = per_value.shardings
@@ -319,7 +329,8 @@ class _Calls:
                 set_result_shardings(call, results)
             self._make_computation(call, name, function)
         else:
-            _inline(call, function, arguments, results)
+            return _inline(call, function, arguments, results)
+        return None
 
     def _make_computation(self, call: Any, name: str, function: Any) -> None:
         copied = function.clone(ip=ir.InsertionPoint(call))
@@ -330,22 +341,28 @@ class _Calls:
         copied.erase()
 
 
-def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> None:
-    _constrain_operands(call, arguments)
+def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> list[Any]:
+    """Inlines a call; returns what was made, and what uses its results but for other calls."""
+    constraints = _constrain_operands(call, arguments)
     after = ir.InsertionPoint.after(call)
     for result, sharding in zip(call.results, results or (), strict=results is not None):
         if sharding is not None:
             constraint = sdy.ShardingConstraintOp(result, sharding, loc=call.location, ip=after)
             result.replace_all_uses_except(constraint.result, constraint.operation)
-    inline_body(call, function)
+            constraints.append(constraint.operation)
+    # Other calls may be inlined too, and so erased.
+    return [*constraints, *(op for op in inline_body(call, function) if op.name != "func.call")]
 
 
-def _constrain_operands(call: Any, shardings: Shardings) -> None:
+def _constrain_operands(call: Any, shardings: Shardings) -> list[Any]:
+    constraints = []
     for index, sharding in enumerate(shardings):
         if sharding is not None:
             operand = call.operands[index]
             constraint = sdy.ShardingConstraintOp(operand, sharding, loc=call.location, ip=ir.InsertionPoint(call))
             call.operands[index] = constraint.result
+            constraints.append(constraint.operation)
+    return constraints
 
 
 def _in_shardings(computation: Any) -> Shardings:
