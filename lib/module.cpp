@@ -191,8 +191,8 @@ PYBIND11_MODULE(_native, module) {
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
       .def("with_signatures", &withSignatures, py::arg("wanted"), "The operations whose signature is wanted.")
-      .def("use_counts", [](const ModuleArrays &arrays) { return Integers(arrays.useCounts()); },
-           "How often each value is an operand.")
+      .def("used_once", [](const ModuleArrays &arrays) { return py::bytes(arrays.usedOnce()); },
+           "Whether each value is an operand once, and no more.")
       .def("users", &ModuleArrays::usersOf, py::arg("value"), "The operations that use a value, each once, in order.")
       .def("uses",
            [](ModuleArrays &arrays, std::int32_t value) {
@@ -204,8 +204,6 @@ PYBIND11_MODULE(_native, module) {
       .def("last_following", &ModuleArrays::lastFollowing, py::arg("operations"), py::arg("follows"),
            "The last of the operations that follow each one: those of the signatures in `follows`, in the same block, that\n"
            "alone use the result of the one before, and once.")
-      .def("sole_users", [](const ModuleArrays &arrays) { return Integers(arrays.soleUsers()); },
-           "The only operation that uses each value, and once; -1 for none, -2 for several uses.")
       .def("use_states",
            [](const ModuleArrays &arrays, const std::vector<bool> &movers) { return Integers(arrays.useStates(movers)); },
            py::arg("movers"),

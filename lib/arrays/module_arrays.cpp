@@ -5,6 +5,7 @@
 
 #include "ir/below.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <unordered_map>
@@ -121,11 +122,13 @@ std::vector<std::int32_t> ModuleArrays::argumentsOf(std::int32_t op) const {
   return found;
 }
 
-std::vector<std::int32_t> ModuleArrays::useCounts() const {
-  std::vector<std::int32_t> counts(values.size());
+std::string ModuleArrays::usedOnce() const {
+  std::string uses(values.size(), 0);
   for (std::int32_t value : operands.numbers)
-    ++counts[value];
-  return counts;
+    uses[value] = std::min<char>(uses[value] + 1, 2);
+  for (char &count : uses)
+    count = count == 1;
+  return uses;
 }
 
 void ModuleArrays::findUses() {

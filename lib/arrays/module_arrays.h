@@ -64,8 +64,8 @@ public:
   // The numbers of the arguments of the first block in an operation's first region; none where there is none.
   std::vector<std::int32_t> argumentsOf(std::int32_t op) const;
 
-  // How often each value is an operand.
-  std::vector<std::int32_t> useCounts() const;
+  // Whether each value is an operand once, and no more.
+  std::string usedOnce() const;
 
   // The operations that use a value, each once and in order.
   std::vector<std::int32_t> usersOf(std::int32_t value);

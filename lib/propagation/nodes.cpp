@@ -20,7 +20,7 @@ void Nodes::addOperations(const ModuleArrays &arrays, const Numbers &ops,
                           const std::unordered_map<std::int32_t, std::int32_t> &moved, const Reading &reading) {
   constexpr std::int32_t notAsked = -1;
   std::vector<std::array<std::int32_t, 2>> kindsOf(arrays.representatives.size(), {notAsked, notAsked});
-  const Numbers uses = arrays.useCounts();
+  const std::string isUsedOnce = arrays.usedOnce();
   Numbers places(arrays.values.size());
   for (std::size_t value = 0; value < places.size(); ++value)
     places[value] = arrays.definers[value] < 0 ? 0 : static_cast<std::int32_t>(value) + 1;
@@ -40,7 +40,7 @@ void Nodes::addOperations(const ModuleArrays &arrays, const Numbers &ops,
     }
     const std::int32_t *operands = arrays.operands.begin(op);
     const bool shared = std::any_of(watched->begin(), watched->end(), [&](std::int32_t operand) {
-      return uses[operands[operand]] != 1;
+      return !isUsedOnce[operands[operand]];
     });
     std::int32_t &kind = kindsOf[signature][shared];
     if (kind == notAsked)

@@ -68,7 +68,7 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
   }
   changed[place].isInside = false;
   std::optional<OpContents::Inside> isolated;
-  if (name.isIsolated)
+  if (name.isIsolated && remembers)
     isolated.emplace(contents, op);
   std::unordered_set<const void *> symbols;
   Verdict verdict = Verdict::Valid;

@@ -36,7 +36,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   };
   if ((hasSymbol(made) || hasSymbol(moved) || hasSymbol(attributed)) && !haveOwnSymbols(module))
     return Verdict::Unknown;
-  accepting = false;
+  accepting = remembers = false;
   contents.beginWalk();
   changed.clear();
   visitedUsers = {};

@@ -56,6 +56,7 @@ bool VerifiedOps::beginIn(MlirOperation root) {
 
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
+  remembers = !isAccepted;
   contents.beginWalk();
   changed.clear();
   hasEdges = false;

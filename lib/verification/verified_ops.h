@@ -138,6 +138,7 @@ private:
 
   // Of the run.
   bool accepting = false;
+  bool remembers = false; // What each operation holds.
   MlirOperation module; // Around the root.
   const void *meshes = nullptr;
   std::unordered_map<std::string_view, MlirType> functionTypes; // The names live in the context.

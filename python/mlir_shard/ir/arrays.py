@@ -52,14 +52,9 @@ class ModuleArrays:
         return memoryview(self._arrays.definers)
 
     @cached_property
-    def use_counts(self) -> memoryview[int]:
-        """How often each value is an operand."""
-        return memoryview(self._arrays.use_counts())
-
-    @cached_property
-    def sole_users(self) -> memoryview[int]:
-        """The only operation that uses each value, and once; -1 for none, -2 for several uses."""
-        return memoryview(self._arrays.sole_users())
+    def used_once(self) -> bytes:
+        """Whether each value is an operand once, and no more."""
+        return self._arrays.used_once()
 
     def use_states(self, movers: Sequence[bool]) -> array[int]:
         """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in

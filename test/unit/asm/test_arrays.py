@@ -53,7 +53,7 @@ def test_agrees_with_the_bindings(module) -> None:
 
 def test_columns_outlive_the_arrays_and_cannot_be_changed(module) -> None:
     arrays = ModuleArrays(module)
-    columns = arrays.parents, arrays.signatures, arrays.definers, arrays.use_counts, arrays.sole_users
+    columns = arrays.parents, arrays.signatures, arrays.definers
     kept = [list(column) for column in columns]
     del arrays
     gc.collect()
@@ -66,7 +66,7 @@ def test_columns_outlive_the_arrays_and_cannot_be_changed(module) -> None:
 
 def test_columns_of_nothing_are_empty() -> None:
     arrays = ModuleArrays(asm.parse_module("", create_context()))
-    assert (list(arrays.parents), list(arrays.definers), list(arrays.use_counts)) == ([], [], [])
+    assert (list(arrays.parents), list(arrays.definers), arrays.used_once) == ([], [], b"")
     assert list(arrays.use_states([])) == []
 
 
@@ -151,10 +151,11 @@ def test_arguments_of_the_first_block(module) -> None:
         assert [arrays.value(value) for value in arrays.arguments(number)] == arguments
 
 
-def test_use_counts(module) -> None:
+def test_values_that_are_used_once(module) -> None:
     arrays = ModuleArrays(module)
-    for value, count in enumerate(arrays.use_counts):
-        assert count == len(list(arrays.value(value).uses))
+    counts = [len(list(arrays.value(value).uses)) for value in range(arrays.value_count)]
+    assert [bool(once) for once in arrays.used_once] == [count == 1 for count in counts]
+    assert {0, 1, 2} <= set(counts)
 
 
 def test_what_is_in_no_closed_operation(module) -> None:

@@ -142,7 +142,7 @@ class ModuleReader:
         survey, arrays = self._survey, self.arrays
         edges = {}
         for edge in numbered_edges(arrays, survey.edge_ops, survey.returns):
-            on_edge = survey.edge_results.get(edge.owner) if arrays.use_counts[edge.owner] == 1 else None
+            on_edge = survey.edge_results.get(edge.owner) if arrays.used_once[edge.owner] else None
             place = (edge.owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):
                 self._moved[target] = place
@@ -215,7 +215,7 @@ class ModuleReader:
         if rule is None:
             return self._special_nodes(op) if name in NODES else []
         signature, operands, place = self._survey.signature(self._numbers[op]), self.arrays.operands(op), self.place
-        shared = any(self.arrays.use_counts[operands[index]] != 1 for index in signature.watched)
+        shared = any(not self.arrays.used_once[operands[index]] for index in signature.watched)
         kind = self._kind(signature, rule, shared)
         return [(kind, tuple(map(place, operands)), tuple(map(place, self.arrays.results(op))))]
 
@@ -245,7 +245,7 @@ class ModuleReader:
                 is_of_loop = bool(edge.other_targets)
         if not sources:
             return []
-        key = (signature, len(sources), self.arrays.use_counts[operand] != 1, frame, is_deferred, is_of_loop)
+        key = (signature, len(sources), not self.arrays.used_once[operand], frame, is_deferred, is_of_loop)
         if not self._reuses or key not in self._special_kinds:
             self._special_kinds[key] = self._special_kind(*key)
         kind = self._special_kinds[key]
