@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -42,8 +43,17 @@ inline void prefetchAfter(const std::vector<MlirOperation> &ops, std::size_t at)
 class BlockOrders {
 public:
   struct Order {
+    // What is that far away from the block, in 8 bytes, to which all is aligned; 0 for what is too far away.
+    using Place = std::int32_t;
+
     const void *block = nullptr;
-    std::vector<const void *> places; // Operations, but for the first few, and the blocks and operations in them.
+    std::vector<Place> places; // Operations, but for the first few, and the blocks and operations in them.
+
+    Place place(const void *of) const {
+      const std::int64_t away = (static_cast<const char *>(of) - static_cast<const char *>(block)) / 8;
+      return away == static_cast<Place>(away) ? static_cast<Place>(away) : 0;
+    }
+    const void *at(Place place) const { return static_cast<const char *>(block) + std::int64_t{8} * place; }
   };
 
   std::shared_ptr<Order> of(MlirBlock block) {
@@ -108,9 +118,12 @@ private:
   static constexpr std::size_t ahead = 24; // As many are visited while one comes from memory.
   static constexpr std::size_t mostGone = 64;
 
-  // Comes to a place in the block; whether the one to come after some more is known.
-  bool comeTo(const void *place) {
-    const std::vector<const void *> &before = order->places;
+  using Place = BlockOrders::Order::Place;
+
+  // Comes to what is at a place in the block; whether what comes after some more is known.
+  bool comeTo(const void *at) {
+    const Place place = order->place(at);
+    const std::vector<Place> &before = order->places;
     const bool isNext = next < before.size() && before[next] == place;
     if (!isNext && !isNew) {
       now.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(std::min(next, before.size())));
@@ -124,12 +137,12 @@ private:
       findIn(before, place);
     if (next + ahead >= before.size())
       return false;
-    prefetch(before[next + ahead]);
+    prefetch(order->at(before[next + ahead]));
     return true;
   }
 
   // Goes on behind `place`, where others have gone from before it; one that is not found is taken for new.
-  void findIn(const std::vector<const void *> &before, const void *place) {
+  void findIn(const std::vector<Place> &before, Place place) {
     if (next >= before.size())
       return;
     const auto from = before.begin() + static_cast<std::ptrdiff_t>(next);
@@ -146,7 +159,7 @@ private:
   std::size_t next = 0; // Of the order before.
   std::shared_ptr<BlockOrders::Order> order;
   bool isNew = false; // Whether the order is another one than before.
-  std::vector<const void *> now;
+  std::vector<Place> now;
 };
 
 } // namespace mlir_shard

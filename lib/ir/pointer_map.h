@@ -63,8 +63,7 @@ private:
   }
 
   void occupyOne() {
-    // A table in the caches may be fuller: probes are cheap there.
-    if (++occupied <= (bits <= mostCached ? slots.size() / 3 * 2 : slots.size() / 2))
+    if (2 * ++occupied <= slots.size())
       return;
     slots.assign(std::size_t{1} << ++bits, absent);
     occupied = pointers.size();
@@ -72,9 +71,8 @@ private:
       slots[slotOf(pointers[number])] = static_cast<std::int32_t>(number);
   }
 
-  static constexpr unsigned mostCached = 16;
   unsigned bits = 6;
-  std::vector<std::int32_t> slots; // The number of a pointer; 2^bits, half of which are free at least, a third of few.
+  std::vector<std::int32_t> slots; // The number of a pointer; 2^bits, half of which are free at least.
   std::size_t occupied = 0;
   std::vector<const void *> pointers;
 };
