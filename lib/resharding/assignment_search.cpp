@@ -72,7 +72,8 @@ std::pair<std::vector<AssignmentSearch::Bounded>, bool> AssignmentSearch::below(
   for (Bounded &one : found) {
     chosen = one.assignment;
     double least = leastCompute(problem.order.size());
-    for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
+    // Results first: to reduce them costs most.
+    for (std::size_t tensor = problem.tensors.size(); tensor-- > 0 && least < limit;)
       least += leastMoves(tensor) * (1 - rounding);
     one.least = std::max(one.bound, least);
   }
