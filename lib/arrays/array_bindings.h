@@ -27,7 +27,7 @@ inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &b
 // Numbers that Python reads where they are, in a buffer.
 class Integers {
 public:
-  Integers(std::vector<std::int32_t> numbers)
+  explicit Integers(std::vector<std::int32_t> numbers)
       : numbers(std::make_shared<const std::vector<std::int32_t>>(std::move(numbers))) {}
   // A column of arrays, which it keeps alive.
   Integers(const std::shared_ptr<ModuleArrays> &arrays, std::vector<std::int32_t> ModuleArrays::*column)

@@ -43,17 +43,19 @@ inline void prefetchAfter(const std::vector<MlirOperation> &ops, std::size_t at)
 class BlockOrders {
 public:
   struct Order {
-    // What is that far away from the block, in 8 bytes, to which all is aligned; 0 for what is too far away.
+    // How far something is from the block, in units of 8 bytes, to which all is aligned; 0 for what is too far away.
     using Place = std::int32_t;
 
     const void *block = nullptr;
     std::vector<Place> places; // Operations, but for the first few, and the blocks and operations in them.
 
     Place place(const void *of) const {
-      const std::int64_t away = (static_cast<const char *>(of) - static_cast<const char *>(block)) / 8;
+      const std::int64_t away = (reinterpret_cast<std::intptr_t>(of) - reinterpret_cast<std::intptr_t>(block)) / 8;
       return away == static_cast<Place>(away) ? static_cast<Place>(away) : 0;
     }
-    const void *at(Place place) const { return static_cast<const char *>(block) + std::int64_t{8} * place; }
+    const void *at(Place place) const {
+      return reinterpret_cast<const void *>(reinterpret_cast<std::intptr_t>(block) + std::intptr_t{8} * place);
+    }
   };
 
   std::shared_ptr<Order> of(MlirBlock block) {

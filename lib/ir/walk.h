@@ -59,8 +59,9 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
 // The first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
-// What some operations hold, and those under them unless they are taken alone: the names of operations and of their discardable attributes, those in
-// signatures of functions too, whether a region has more than one block, and whether a value is a tensor of no elements.
+// What some operations hold, and those under them unless they are taken alone: the names of operations and of their
+// discardable attributes, those in signatures of functions too, whether a region has more than one block, and whether a
+// value is a tensor of no elements.
 struct Contents {
   std::vector<std::string> operations, attributes;
   bool hasBranches = false;

@@ -62,12 +62,14 @@ AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
   }
 }
 
-std::pair<std::vector<AssignmentSearch::Bounded>, bool> AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
+std::pair<std::vector<AssignmentSearch::Bounded>, bool>
+AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
   limit = seconds;
   nodesLeft = mostNodes;
   found.clear();
   visit(0, {});
-  std::stable_sort(found.begin(), found.end(), [](const Bounded &one, const Bounded &other) { return one.bound < other.bound; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Bounded &one, const Bounded &other) { return one.bound < other.bound; });
   found.resize(std::min(found.size(), most));
   for (Bounded &one : found) {
     chosen = one.assignment;

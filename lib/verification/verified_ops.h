@@ -48,8 +48,8 @@ public:
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that operations like those in `root` are valid, as the host has found; not what each of them holds, which
-  // takes memory that a program of which passes say what they change does without.
+  // Remembers that operations like those in `root` are valid, as the host has found. Keeps no hash of each operation: they
+  // take memory, and passes that return what they change need none.
   void accept(MlirOperation root);
 
   // The operations that the last run over all has found to have changed, or not to be known; none the next time.
@@ -138,7 +138,7 @@ private:
 
   // Of the run.
   bool accepting = false;
-  bool remembers = false; // What each operation holds.
+  bool remembers = false; // Whether a hash of each operation is kept.
   MlirOperation module; // Around the root.
   const void *meshes = nullptr;
   std::unordered_map<std::string_view, MlirType> functionTypes; // The names live in the context.

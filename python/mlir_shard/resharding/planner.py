@@ -69,7 +69,7 @@ class SameMeshPlanner:
     ) -> None:
         self._model, self._most_messages, self._splits_axes = model, most_messages, splits_axes
         self._exchange_reduces = most_messages > 0 and exchange_reduces
-        self._is_priced = most_states <= FEW_STATES
+        self._is_for_prices = most_states <= FEW_STATES
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
@@ -107,8 +107,8 @@ class SameMeshPlanner:
         """
         finest = problem.on_finer_grid() if self._splits_axes else problem
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
-        if self._is_priced and searched is finest and searched.can_be_searched:
-            # A price needs no plan of the seeds where a short search proves its own cheapest.
+        if self._is_for_prices and searched is finest and searched.can_be_searched:
+            # A price needs none of the seed plans if the short search proves that its path is the cheapest.
             found, least = self._searched(searched, at_most)
             if found and self._is_least(found, at_most, least):
                 return found, least
@@ -151,7 +151,7 @@ class SameMeshPlanner:
         """Plans that first reduce all that is partial, and go on from there."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
-        for reduced, plan in islice(problem.reductions(), 2 if self._is_priced else None):
+        for reduced, plan in islice(problem.reductions(), 2 if self._is_for_prices else None):
             for one in self._ranked([plan], replace(problem, target=reduced)):
                 rest = GridProblem.of(reduced, problem.target, problem.element_size)
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
