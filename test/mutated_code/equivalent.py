@@ -9,9 +9,6 @@ from typing import Final
 EQUIVALENT: Final = {
     "python/mlir_shard/resharding/operator/op_assignment.py: `most = MOST_PRICED + 1` becomes "
     "`most = MOST_PRICED ^ 1`": "the number is even",
-    "python/mlir_shard/resharding/operator/op_cost.py: `kept: int = 0` becomes `kept: int = -1`": (
-        "of uneven shards, which alone have the default, the number is not read"
-    ),
     "python/mlir_shard/resharding/planner.py: `at_most = min(at_most, both.rank[:2])` becomes "
     "`at_most = min(at_most, both.rank[: 3])`": "what is read of it are the first two",
     "python/mlir_shard/resharding/simulation.py: `result[device][box.slices] = values[0] if len(values) == 1 else "
