@@ -7,8 +7,8 @@
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. A process measures
-several times after a first time that does not count, where a large module lies scattered in the memory of those
-before; with --fresh each measurement is the first of a process, as a command's is. Prints the median seconds, their
+several runs after a first one that is not timed, where a large module lies scattered in the memory of those
+before; with --fresh it times the first run of each process, as of a command. Prints the median seconds, their
 ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their code is
 loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with --different
 each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone, and all others
@@ -100,8 +100,15 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Setting:
-    """What to measure, how often after the first time, which counts alone where there is no other, whether modules are
-    verified between passes, where files go, and whether each measurement is the first of a process."""
+    """A pass and how to time it.
+
+    Args:
+        name: the pass.
+        repeat: the runs that are timed in a process after the first; with 0 the first run is timed.
+        verify: verify the module after each pass.
+        folder: where the module is written.
+        fresh: time `repeat` processes, and in each the first run.
+    """
 
     name: str
     repeat: int
@@ -176,7 +183,7 @@ def main() -> None:
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
-    parser.add_argument("--fresh", action="store_true", help="measure the first time of a process")
+    parser.add_argument("--fresh", action="store_true", help="time the first run of each process")
     parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
     of_gradient = alone if arguments.alone else compare
