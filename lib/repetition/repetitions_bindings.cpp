@@ -141,12 +141,14 @@ void defineShardedOps(py::module_ &module) {
       .def("settle",
            [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
               const std::vector<ShardedOps::Use> &uses, const std::vector<std::int32_t> &returned,
-              const std::function<void(std::int32_t)> &settle) {
-             return held.ops.settle(ops, valueNumbers(numbers, *held.arrays), uses, returned, settle);
+              const ShardedOps::Changes &changes, const std::function<void(std::int32_t)> &settle) {
+             return held.ops.settle(ops, valueNumbers(numbers, *held.arrays), uses, returned, changes, settle);
            },
-           py::arg("ops"), py::arg("numbers"), py::arg("uses"), py::arg("returned"), py::arg("settle"),
-           "Visits operations in order; `settle` may change the numbers of results, which others that are alike and used\n"
-           "alike get too. Returns the operations whose results have other numbers.");
+           py::arg("ops"), py::arg("numbers"), py::arg("uses"), py::arg("returned"), py::arg("changes"),
+           py::arg("settle"),
+           "Calls `settle`, which may change the numbers of the results of an operation, for the weighed operations of which\n"
+           "a result is resharded; `changes` returns where an operation is. Others that are alike and used alike get the\n"
+           "same numbers. Returns the operations whose results have other numbers.");
 }
 
 } // namespace

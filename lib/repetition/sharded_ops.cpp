@@ -69,9 +69,72 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
   return attributed;
 }
 
+// Where operations are resharded, asked once for each equivalence class.
+class ShardedOps::Changed {
+public:
+  Changed(const ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
+          const std::vector<std::int32_t> &returned, const Changes &changes)
+      : ops(ops), arrays(ops.arrays), numbers(numbers), uses(uses), returned(returned), changes(changes) {}
+
+  Use useOf(std::int32_t op) const {
+    const std::int32_t kind = ops.kinds[op];
+    return kind < 0 ? Use::Ignored : uses.at(kind);
+  }
+
+  // Whether a result of an operation is resharded, behind it or for a user.
+  bool hasChangedResult(std::int32_t op) {
+    const auto count = static_cast<std::int32_t>(arrays.operands.end(op) - arrays.operands.begin(op));
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {
+      bool isChanged = changesAt(op, count + static_cast<std::int32_t>(value - arrays.results.begin(op)));
+      arrays.eachUse(*value, [&](std::int32_t user, std::int32_t operand) {
+        isChanged = isChanged || changesOperand(user, operand, numbers[*value]);
+      });
+      if (isChanged)
+        return true;
+    }
+    return false;
+  }
+
+private:
+  bool changesOperand(std::int32_t user, std::int32_t operand, std::int32_t number) {
+    switch (useOf(user)) {
+    case Use::Ignored:
+      return false;
+    case Use::Weighed:
+      return changesAt(user, operand);
+    case Use::Reshards:
+      return isOther(numbers[*arrays.results.begin(user)], number);
+    case Use::Returns:
+      return isOther(returned.at(operand), number);
+    }
+    return true;
+  }
+
+  static bool isOther(std::int32_t wanted, std::int32_t number) { return wanted && wanted != number; }
+
+  bool changesAt(std::int32_t op, std::int32_t place) {
+    key.clear();
+    ops.addNumbers(op, numbers, key);
+    auto found = known.find(key);
+    if (found == known.end())
+      found = known.emplace(key, changes(op)).first;
+    return !found->second.empty() && found->second.at(place);
+  }
+
+  const ShardedOps &ops;
+  ModuleArrays &arrays;
+  const std::int32_t *numbers;
+  const std::vector<Use> &uses;
+  const std::vector<std::int32_t> &returned;
+  const Changes &changes;
+  std::unordered_map<Key, std::vector<bool>, NumbersHash> known;
+  Key key;
+};
+
 std::vector<std::int32_t> ShardedOps::settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                              const std::vector<Use> &uses, const std::vector<std::int32_t> &returned,
-                                             const std::function<void(std::int32_t)> &settle) {
+                                             const Changes &changes, const std::function<void(std::int32_t)> &settle) {
+  Changed around(*this, numbers, uses, returned, changes);
   std::unordered_map<Key, Key, NumbersHash> known;
   std::vector<std::int32_t> changed;
   Key key, before, after;
@@ -81,13 +144,14 @@ std::vector<std::int32_t> ShardedOps::settle(const std::vector<std::int32_t> &op
       into.push_back(numbers[*value]);
   };
   for (std::int32_t op : ops) {
+    if (around.useOf(op) != Use::Weighed || !around.hasChangedResult(op))
+      continue;
     key.clear();
     addNumbers(op, numbers, key);
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {
       key.push_back(-1);
       arrays.eachUse(*value, [&](std::int32_t user, std::int32_t operand) {
-        const std::int32_t kind = kinds[user];
-        const Use use = kind < 0 ? Use::Ignored : uses.at(kind);
+        const Use use = around.useOf(user);
         key.push_back(-2 - static_cast<std::int32_t>(use));
         if (use == Use::Returns) {
           key.push_back(returned.at(operand));

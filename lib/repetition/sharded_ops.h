@@ -44,16 +44,24 @@ public:
   std::vector<std::int32_t> visit(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                   const std::function<Visited(std::int32_t op)> &visit);
 
-  // Visits operations in the order given; `settle` may change the numbers of the results of the operation it is called
-  // for. Where the operations that use a result look the same, by how they count as `uses` by their kinds, those of the
-  // same kind get the same numbers without a call. What is returned is compared by the numbers in `returned`. Returns the
-  // operations of which the results have other numbers than before.
+  // Returns, for each operand of an operation and then each result, whether it is resharded there; nothing if it never is.
+  // Called once for an equivalence class.
+  using Changes = std::function<std::vector<bool>(std::int32_t op)>;
+
+  // Calls `settle`, which may change the numbers of the results of an operation, for the weighed operations of which a
+  // result is resharded: behind the operation, in front of a user, or as it is returned. Operations of a kind whose
+  // results have the same users get the same numbers without a call.
+  //
+  // `ops` are visited in their order. `uses` has for each kind how its operations count as users, `returned` the numbers
+  // of what is returned, 0 for a result of the function without a sharding. Returns the operations whose results have
+  // other numbers than before.
   std::vector<std::int32_t> settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                    const std::vector<Use> &uses, const std::vector<std::int32_t> &returned,
-                                   const std::function<void(std::int32_t op)> &settle);
+                                   const Changes &changes, const std::function<void(std::int32_t op)> &settle);
 
 private:
   using Key = std::vector<std::int32_t>;
+  class Changed;
 
   void addNumbers(std::int32_t op, const std::int32_t *numbers, Key &key) const;
 

@@ -110,7 +110,7 @@ class RestingShardings:
         uses = [self._use(op) for op in self._ops.representatives]
         returned = list(map(self._function.number, self._returned))
         ops = self._rules.ops[::-1]
-        return self._ops.settle(ops, self._function.numbers, uses, returned, self._settle_results)
+        return self._ops.settle(ops, self._function.numbers, uses, returned, self._changes, self._settle_results)
 
     def _use(self, op: int) -> ShardedOps.Use:
         """How an op counts among the users of a value."""
@@ -122,14 +122,26 @@ class RestingShardings:
         is_weighed = way is Way.OTHER and self._rules[op] is not None
         return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
+    def _changes(self, op: int) -> list[bool]:
+        """Returns, for each operand and then each result, whether the op is resharded there; nothing if it never is."""
+        rule = self._rules[op]
+        try:
+            made = None if rule is None else self._choose(op, rule).reshards
+        except ReshardError:
+            # Reported when the op has its turn.
+            return []
+        if made is None:
+            return []
+        declared = map(self._function.sharding_of, self._arrays.results(op))
+        results = [one is not None and one != old for one, old in zip(made.results, declared, strict=True)]
+        return [*(one is not None for one in made.operands), *results]
+
     def _settle_results(self, op: int) -> None:
         if self._may_change(op):
             for value in self._arrays.results(op):
                 self._settle(op, value)
 
     def _may_change(self, op: int) -> bool:
-        if self._rules[op] is None or self._signature(op).way is not Way.OTHER:
-            return False
         results = self._arrays.results(op)
         # The shardings of several results are said together.
         return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
