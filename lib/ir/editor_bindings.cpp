@@ -232,7 +232,7 @@ void defineEditor(py::module_ &module) {
       .def("block_count", &Editor::blocks, py::arg("op"), "The number of blocks in the first region of an operation.")
       .def("inline_body", &Editor::inlineInPlaceOf, py::arg("call"), py::arg("function"),
            "Replaces a call by a copy of the operations in the only block of a function, the operands in the place of\n"
-           "its arguments. Returns the copies, but for those inside others, and the users of the results.")
+           "its arguments. Returns the copies, but for those inside others, and the users of the results; no calls.")
       .def("add_links", &Editor::addLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"), py::arg("attribute"),
            py::arg("attributes"), py::arg("is_wanted"),
            "Puts an operation of a name between each argument or result of operations and its uses, where its type is\n"

@@ -63,18 +63,23 @@ std::vector<MlirOperation> inlineBody(const Capi &capi, MlirOperation call, Mlir
   for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
     capi.mlirValueReplaceAllUsesOfWith(capi.mlirBlockGetArgument(block, i), capi.mlirOperationGetOperand(call, i));
   CallSites sites(capi, call);
+  const MlirIdentifier callName = capi.mlirIdentifierGet(capi.mlirOperationGetContext(call), toStringRef("func.call"));
   std::vector<MlirOperation> changed;
+  const auto add = [&](MlirOperation op) {
+    if (!(capi.mlirOperationGetName(op) == callName))
+      changed.push_back(op);
+  };
   for (MlirOperation op = capi.mlirBlockGetFirstOperation(block); !(op == last);) {
     const MlirOperation next = capi.mlirOperationGetNextInBlock(op);
     sites.relocate(op);
     capi.mlirOperationMoveBefore(op, call);
-    changed.push_back(op);
+    add(op);
     op = next;
   }
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(call); i < count; ++i) {
     const MlirValue result = capi.mlirOperationGetResult(call, i);
     for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use))
-      changed.push_back(capi.mlirOpOperandGetOwner(use));
+      add(capi.mlirOpOperandGetOwner(use));
     capi.mlirValueReplaceAllUsesOfWith(result, capi.mlirOperationGetOperand(last, i));
   }
   capi.mlirOperationDestroy(call);

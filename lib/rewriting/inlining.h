@@ -12,8 +12,8 @@ namespace mlir_shard {
 
 // Replaces `call` by a copy of the operations in the only block of `function`, whose arguments become the operands of
 // the call and whose terminator gives its results. Returns the copies, but for those inside others, and the users of the
-// results. As with upstream's inliner the location of what is copied becomes a
-// call site: where it is in the function, called from where the call is.
+// results; calls, which may be inlined next, are left out. As with upstream's inliner the location of what is copied
+// becomes a call site: where it is in the function, called from where the call is.
 std::vector<MlirOperation> inlineBody(const Capi &capi, MlirOperation call, MlirOperation function);
 
 } // namespace mlir_shard

@@ -264,7 +264,8 @@ def inline_body(call: Any, function: Any) -> OperationList:
     """Replaces a call by a copy of the operations in the only block of a function or computation, which may be `call`
     itself; the call is erased. The copies have call sites as locations, as upstream's inliner makes them.
 
-    Returns the copies, but for those inside others, and the users of the results.
+    Returns the copies, but for those inside others, and the users of the results. Other calls are left out, as they may
+    be inlined and so erased.
     """
     return OperationList(_editor().inline_body(call.operation._CAPIPtr, function.operation._CAPIPtr))
 

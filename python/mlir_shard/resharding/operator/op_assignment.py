@@ -108,11 +108,10 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 
     ValueError where the known one cannot be, or the axes in use share no grid or are too many.
     """
-    grid = grid_of(problem)
     least = costs.known_if_least()
     if least is not None:
         return OpAssignment(costs.known, least, True, stays=True)
-    return CandidateSearch(problem, costs, grid, most_nodes).best()
+    return CandidateSearch(problem, costs, grid_of(problem), most_nodes).best()
 
 
 class CandidateSearch:

@@ -270,7 +270,7 @@ class InlineCalls(ModulePass):
         graph.reject_doubling(order)
         # A function comes after those it calls, but for one on the way back to itself.
         waiting, inlined = set(order), set()
-        changed: list[Any] = []
+        changed: list[Any] = []  # Capsules.
         for name in order:
             is_recursive = not waiting.isdisjoint(graph.called[name])
             for call, called in zip(graph.calls[name], graph.called[name], strict=True):
@@ -282,7 +282,7 @@ class InlineCalls(ModulePass):
                 inlined.add(name)
         if has_more:
             return True
-        return Changes(changed) if any(graph.calls.values()) else False
+        return Changes(OperationList(changed)) if any(graph.calls.values()) else False
 
 
 _DECOMPOSITION = "decomposition"
@@ -312,7 +312,7 @@ class _Calls:
     def replace(self, call: Any, name: str, *, can_inline: bool) -> list[Any] | None:
         """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined.
 
-        Returns what has changed, None where it was not inlined.
+        Returns the capsules of what has changed, None where it was not inlined.
         """
         function = self._functions.get(name)
         if function is None:
@@ -342,7 +342,7 @@ class _Calls:
 
 
 def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> list[Any]:
-    """Inlines a call; returns what was made, and what uses its results but for other calls."""
+    """Inlines a call; returns the capsules of what was made, and of what uses its results but for other calls."""
     constraints = _constrain_operands(call, arguments)
     after = ir.InsertionPoint.after(call)
     for result, sharding in zip(call.results, results or (), strict=results is not None):
@@ -350,8 +350,7 @@ def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings |
             constraint = sdy.ShardingConstraintOp(result, sharding, loc=call.location, ip=after)
             result.replace_all_uses_except(constraint.result, constraint.operation)
             constraints.append(constraint.operation)
-    # Other calls may be inlined too, and so erased.
-    return [*constraints, *(op for op in inline_body(call, function) if op.name != "func.call")]
+    return [*capsules_of(constraints), *inline_body(call, function).capsules]
 
 
 def _constrain_operands(call: Any, shardings: Shardings) -> list[Any]:

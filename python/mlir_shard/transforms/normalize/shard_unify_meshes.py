@@ -201,10 +201,10 @@ def _spread_single_devices(function: Any) -> bool:
     """Replicates the arguments and results that are on a single device."""
     meshes, is_changed = listed_meshes(function), False
     for side in Side:
-        before = shardings_of(function, side)
-        after = [None if is_on_one_device(one, meshes) else one for one in before]
-        if after != before:
-            set_shardings(function, side, after)
+        shardings = shardings_of(function, side)
+        single = {one for one in set(shardings) if is_on_one_device(one, meshes)}
+        if single:
+            set_shardings(function, side, [None if one in single else one for one in shardings])
             is_changed = True
     return is_changed
 

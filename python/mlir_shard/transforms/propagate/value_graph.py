@@ -157,7 +157,7 @@ class ValueGraph:
         number = self._kinds.get(key)
         if number is None or not self.shares_kinds:
             number = self._kinds[key] = len(self.kinds)
-            self.kinds.append(replace(kind, rule=known[0]))
+            self.kinds.append(kind if rule is known[0] else replace(kind, rule=known[0]))
         return number
 
     def sharding(self, place: int) -> TensorSharding | None:
