@@ -15,8 +15,11 @@ namespace mlir_shard {
 
 ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vector<std::string> &ignored,
                            AnySizes anySizes)
-    : capi(capi), knownSignatures(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes)) {
-  visit(root, -1);
+    : capi(capi) {
+  {
+    Signatures known(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes));
+    visit(root, -1, known);
+  }
   shrinkToFit();
 }
 
@@ -32,7 +35,7 @@ void ModuleArrays::shrinkToFit() {
 }
 
 // Visits what is in the regions of `op`, which is number `parent`.
-void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
+void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Signatures &known) {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
@@ -42,7 +45,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);
-        signatures.push_back(knownSignatures.of(child));
+        signatures.push_back(known.of(child));
         if (static_cast<std::size_t>(signatures.back()) == representatives.size())
           representatives.push_back(child);
         for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(child); i < count; ++i)
@@ -51,7 +54,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent) {
         for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(child); i < count; ++i)
           results.numbers.push_back(add(capi.mlirOperationGetResult(child, i), number));
         results.endGroup();
-        visit(child, number);
+        visit(child, number, known);
       });
     }
 }

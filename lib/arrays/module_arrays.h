@@ -114,13 +114,12 @@ public:
   MadeOps made;                       // What was put in since by what rewrites by these arrays.
 
 private:
-  void visit(MlirOperation op, std::int32_t parent);
+  void visit(MlirOperation op, std::int32_t parent, Signatures &known);
   void shrinkToFit();
   void replace(std::int32_t op, MlirOperation by);
   std::int32_t add(MlirValue value, std::int32_t definer);
   void findUses();
 
-  Signatures knownSignatures;
   // Of each value the operations that use it and the numbers of the operands, one behind the other; read when asked for.
   Groups uses;
 };
