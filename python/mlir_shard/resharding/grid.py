@@ -13,6 +13,7 @@ from math import prod
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, sort_and_merge, split_mesh_axes
+from mlir_shard.sharding.hashed_once import HashedOnce
 from mlir_shard.sharding.verify.tensor import check_axis_ref
 
 
@@ -30,7 +31,7 @@ def prime_factors(number: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(HashedOnce):
     """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
 
     `sizes` are those of the grid axes.
@@ -42,6 +43,12 @@ class Grid:
     _axes_of: dict[AxisRef, GridAxes] = field(init=False, repr=False, compare=False, default_factory=dict)
     _counts: dict[GridAxes, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     _placements: dict[TensorSharding, Placement] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            return self._hashed((self.mesh, self.atoms))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(atom.size(self.mesh) for atom in self.atoms))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from mlir_shard.sharding.hashed_once import HashedOnce
+
 _LAST_LETTER = ord("z") - ord("i")
 
 
@@ -70,7 +72,7 @@ def _mapping(dims: tuple[tuple[int, ...], ...]) -> TensorMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class OpShardingRule:
+class OpShardingRule(HashedOnce):
     """How an op's operands and results may be sharded together.
 
     A factor in `reduction_factors` leaves partial results where it is sharded, one in `need_replication_factors` must
@@ -86,6 +88,13 @@ class OpShardingRule:
     permutation_factors: tuple[int, ...] = ()
     blocked_propagation_factors: tuple[int, ...] = ()
     is_custom_rule: bool = False
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            # Rules that are equal in these are mostly equal.
+            return self._hashed((self.factor_sizes, self.operand_mappings, self.result_mappings))
 
     @staticmethod
     def pointwise(shape: Sequence[int], operands: int, results: int = 1) -> OpShardingRule:

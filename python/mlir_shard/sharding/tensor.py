@@ -14,6 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from mlir_shard.sharding.axes import AxisRef, axes_difference, sort_and_merge, total_size
+from mlir_shard.sharding.hashed_once import HashedOnce
 from mlir_shard.sharding.mesh import Mesh
 
 DEFAULT_PRIORITY = 0
@@ -67,16 +68,8 @@ class DimensionSharding(NamedTuple):
         return "{" + ", ".join(parts) + "}" + ("" if self.priority is None else f"p{self.priority}")
 
 
-class _HashedOnce:
-    """A value whose hash is kept: shardings are looked up in tables all the time, and made of many parts."""
-
-    __slots__ = ("_hash",)
-
-    _hash: int
-
-
 @dataclass(frozen=True, slots=True)
-class TensorSharding(_HashedOnce):
+class TensorSharding(HashedOnce):
     """The sharding of a tensor on a mesh. Along an axis that it does not name the tensor is replicated.
 
     Attributes:
@@ -98,8 +91,7 @@ class TensorSharding(_HashedOnce):
             return self._hash
         except AttributeError:
             parts = (self.mesh_or_ref, self.dim_shardings, self.replicated_axes, self.unreduced_axes, self.reduction_op)
-            object.__setattr__(self, "_hash", hash(parts))
-            return self._hash
+            return self._hashed(parts)
 
     @staticmethod
     def fully_open(rank: int, mesh_or_ref: str | Mesh) -> TensorSharding:
