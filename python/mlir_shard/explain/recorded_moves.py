@@ -137,6 +137,6 @@ def planned_op(planned: OpPlan, op: Any, grid: DeviceGrid) -> PlannedOp:
         tuple((update.operand, update.dim, axes(update.axes)) for update in planned.halos),
         axes(planned.combined),
         tuple(number for number, one in enumerate(planned.operand_reshards) if one is not None),
-        tuple(number for number, one in enumerate(planned.result_reshards) if one is not None),
-        tuple(dict.fromkeys(axis for made in planned.made for axis in axes(made.unreduced))),
+        tuple(number for number, one in enumerate(planned.results.reshards) if one is not None),
+        tuple(dict.fromkeys(axis for made in planned.results.made for axis in axes(made.unreduced))),
     )

@@ -97,13 +97,29 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ResultPlan:
+    """What becomes of the results of one op.
+
+    Attributes:
+        made: where they lie as the op makes them.
+        types: their local types there.
+        reshards: what brings them to where they are wanted.
+        whole_reshards: the same for results that a partition rule has left replicated.
+    """
+
+    made: tuple[Placement, ...] = ()
+    types: tuple[Any, ...] = ()
+    reshards: tuple[Resharding | None, ...] = ()
+    whole_reshards: tuple[Resharding | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OpPlan:
     """What becomes of one op: reshards of operands, the op on blocks, reshards of results.
 
-    `needed` is where the operands lie after their reshards, `made` where the results lie as the op makes them.
-    `whole_reshards` are those of results that a partition rule has left replicated. `argument_types` are those of the
-    blocks in the regions, in order, `combined` the axes along which partial results are put together at once, `halos`
-    the halo exchanges of operands, `arrivals` the reshards of the arguments of the function whose first plan it is.
+    `needed` is where the operands lie after their reshards. `argument_types` are those of the blocks in the regions, in
+    order, `combined` the axes along which partial results are put together at once, `halos` the halo exchanges of
+    operands, `arrivals` the reshards of the arguments of the function whose first plan it is.
     """
 
     op: Any
@@ -112,10 +128,7 @@ class OpPlan:
     partition: PartitionRule | None = None
     rule: OpShardingRule | None = None
     factor_axes: tuple[GridAxes, ...] = ()
-    made: tuple[Placement, ...] = ()
-    result_reshards: tuple[Resharding | None, ...] = ()
-    result_types: tuple[Any, ...] = ()
-    whole_reshards: tuple[Resharding | None, ...] = ()
+    results: ResultPlan = ResultPlan()
     needed: tuple[Placement, ...] = ()
     captured: tuple[Captured, ...] = ()
     argument_types: tuple[tuple[Any, ...], ...] = ()

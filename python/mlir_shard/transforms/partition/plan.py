@@ -38,6 +38,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     Decision,
     OpDecisions,
     OpPlan,
+    ResultPlan,
     Role,
     Signature,
     uneven_edges,
@@ -142,7 +143,7 @@ class Planner:
         elif name == "sdy.sharding_group":
             plans.append(OpPlan(op, (None,), Role.REPLACED))
         elif name == "sdy.constant":
-            plans.append(self._with_results(OpPlan(op, (), Role.CONSTANT), self._values.declared(op)))
+            plans.append(OpPlan(op, (), Role.CONSTANT, results=self._results(op, self._values.declared(op))))
         elif name in COMPUTATIONS:
             self._computation(op, plans)
         elif name.startswith("sdy."):
@@ -214,23 +215,21 @@ class Planner:
         left = tuple(axis for axis in have.unreduced if axis not in reduced)
         return wanted._replace(unreduced=left, reduction=have.reduction) if left else wanted
 
-    def _with_results(
-        self, planned: OpPlan, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
-    ) -> OpPlan:
-        op, results = planned.op, list(planned.op.results)
-        wanted = []
+    def _results(
+        self, op: Any, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
+    ) -> ResultPlan:
+        results, wanted = list(op.results), []
         for result, have, of_sharding in zip(results, made, declared or self._values.declared(op), strict=True):
             # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
             wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, of_sharding))
         self._values.place(results, wanted)
         types = [result.type for result in results]
         is_partial = any(one.unreduced for one in wanted)
-        return replace(
-            planned,
-            made=made,
-            result_types=tuple(map(self._grid.local_type, types, made)),
-            result_reshards=tuple(map(self._resharding, types, made, wanted)),
-            whole_reshards=() if is_partial else tuple(map(self._moves.slices, wanted, map(shape_of, types))),
+        return ResultPlan(
+            made,
+            tuple(map(self._grid.local_type, types, made)),
+            tuple(map(self._resharding, types, made, wanted)),
+            () if is_partial else tuple(map(self._moves.slices, wanted, map(shape_of, types))),
         )
 
     # Ops that compute.
@@ -244,11 +243,11 @@ class Planner:
         reshards = relocated(
             op.operands, reshards, signature.arguments, signature.argument_meshes, self._grid, arrives=False
         )
-        planned = self._with_results(OpPlan(op, reshards), signature.results)
-        results = relocated(
-            op.results, planned.result_reshards, signature.results, signature.result_meshes, self._grid, arrives=True
+        results = self._results(op, signature.results)
+        arriving = relocated(
+            op.results, results.reshards, signature.results, signature.result_meshes, self._grid, arrives=True
         )
-        return replace(planned, result_reshards=results)
+        return OpPlan(op, reshards, results=replace(results, reshards=arriving))
 
     def _computing(self, op: Any) -> OpPlan:
         if op.name == DRAWING and not self._manual_depth:
@@ -269,21 +268,21 @@ class Planner:
             have = tuple(map(self._values.have, op.operands))
             decision = self._decisions.decide(op, rule, partition, have, declared)
             self._note_gathered(op, decision)
-        planned = OpPlan(
+        return OpPlan(
             op,
             self._operand_reshards(op, decision.needed),
             Role.COMPUTED,
             partition,
             rule,
             decision.factor_axes,
+            self._results(op, decision.made, declared),
             needed=decision.needed,
             captured=captured,
+            mask=mask_of(op) if decision.uneven else None,
+            uneven_edges=() if rule is None else uneven_edges(op, rule, decision),
             combined=decision.combined,
             halos=decision.halos,
         )
-        if decision.uneven and rule is not None:
-            planned = replace(planned, mask=mask_of(op), uneven_edges=uneven_edges(op, rule, decision))
-        return self._with_results(planned, decision.made, declared)
 
     def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
         """The op as it is, on replicated tensors."""
@@ -296,7 +295,8 @@ class Planner:
             received = sum(self._values.missing_bytes(value, replicated(value)) for value in {*op.operands, *inner})
             self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
         reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
-        return self._with_results(OpPlan(op, reshards, captured=captured), tuple(map(replicated, op.results)))
+        results = self._results(op, tuple(map(replicated, op.results)))
+        return OpPlan(op, reshards, results=results, captured=captured)
 
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
@@ -309,7 +309,7 @@ class Planner:
         received = bytes_of(value.type for value in op.results)
         self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
         reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
-        return self._with_results(OpPlan(op, reshards, Role.DRAWN), tuple(map(replicated, op.results)))
+        return OpPlan(op, reshards, Role.DRAWN, results=self._results(op, tuple(map(replicated, op.results))))
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
         is_sharded = any(self._values.have(value).used for value in op.operands)
@@ -354,7 +354,7 @@ class Planner:
                 op,
                 self._operand_reshards(op, takes[0]),
                 Role.PASSED_ON,
-                result_types=tuple(local(result.type, self._values.have(result)) for result in op.results),
+                results=ResultPlan(types=tuple(local(result.type, self._values.have(result)) for result in op.results)),
                 argument_types=tuple(
                     tuple(local(argument.type, self._values.have(argument)) for argument in block.arguments)
                     for block in blocks

@@ -147,7 +147,7 @@ class PlanApplication:
         elif planned.role is Role.ENTERED:
             inline_region(op.regions[0], op.operands, op)
         elif planned.role is Role.PASSED_ON:
-            set_types(op, planned.result_types, planned.argument_types)
+            set_types(op, planned.results.types, planned.argument_types)
         else:
             self._compute(planned)
 
@@ -163,18 +163,19 @@ class PlanApplication:
                     replace_uses(uses, self._emit(argument, resharding))
 
     def _constant(self, planned: OpPlan) -> None:
-        op, (type_,) = planned.op, planned.result_types
+        op, (type_,) = planned.op, planned.results.types
         value = op.attributes["value"]
         with ir.InsertionPoint(op), op.location:
             smaller = smaller_splat(value, type_)
             if smaller is not None:
                 local = stablehlo.constant(smaller)
             else:
-                local = self._emit(stablehlo.constant(value), planned.whole_reshards[0])
+                local = self._emit(stablehlo.constant(value), planned.results.whole_reshards[0])
         replace_with(op, [local])
 
     def _compute(self, planned: OpPlan) -> None:
-        op, reshards = planned.op, planned.result_reshards
+        op, results = planned.op, planned.results
+        reshards = results.reshards
         # A partition rule may put more behind the op, and that is then what it makes.
         uses = list(map(uses_of, op.results))
         if planned.role is Role.COMPUTED:
@@ -186,7 +187,7 @@ class PlanApplication:
                         op.operands[update.operand], update.dim, update.axes, update.halo
                     )
             if self._localize(planned) is False:
-                reshards = planned.whole_reshards
+                reshards = results.whole_reshards
             if planned.uneven_edges:
                 mask(planned, self._builder)
             if combination is not None:
@@ -195,8 +196,8 @@ class PlanApplication:
             with ir.InsertionPoint.after(op), op.location:
                 values = [self._builder.broadcast_first(result) for result in op.results]
             _give(values, uses)
-        elif planned.made:
-            set_types(op, planned.result_types)
+        elif results.made:
+            set_types(op, results.types)
         for of_result, resharding in zip(uses, reshards, strict=False):
             if resharding is not None and of_result:
                 self._insert_before_uses(op, of_result, resharding)
@@ -210,12 +211,14 @@ class PlanApplication:
                 return builder.device_index(axes)
 
         blocks = Blocks(
-            planned.result_types,
+            planned.results.types,
             planned.rule,
             planned.factor_axes,
             index_along,
             tuple(grid.blocked(value.type, one) for value, one in zip(op.operands, planned.needed, strict=True)),
-            tuple(grid.blocked(type_, one) for type_, one in zip(planned.result_types, planned.made, strict=True)),
+            tuple(
+                grid.blocked(type_, one) for type_, one in zip(planned.results.types, planned.results.made, strict=True)
+            ),
             builder.table,
             tuple(update.window for update in planned.halos),
             self._mirrored,

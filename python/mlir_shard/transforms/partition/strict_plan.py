@@ -13,7 +13,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, replace_with
 from mlir_shard.passes.registry import PassFailure
-from mlir_shard.resharding.steps import Placement
+from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.partition import SAME_ON_SHARDS, PartitionError, partition_rule_for
@@ -26,7 +26,7 @@ from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.gathers import Gathers, bytes_of
 from mlir_shard.transforms.named_ops import COLLECTIVES, DRAWING
 from mlir_shard.transforms.partition.grid_reshards import NoPlan, Resharding, sliced
-from mlir_shard.transforms.partition.op_decisions import OpDecisions, OpPlan, Role, Signature
+from mlir_shard.transforms.partition.op_decisions import OpDecisions, OpPlan, ResultPlan, Role, Signature
 from mlir_shard.transforms.partition.partial_results import check_reductions
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication
@@ -158,25 +158,22 @@ class StrictPlanner(Planner):
         mesh = self._grid.separate_mesh_of(axes)
         return () if mesh is None else add_axes_or_merge((), self._grid.separate_axes(axes), mesh)
 
-    def _with_results(
-        self, planned: OpPlan, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
-    ) -> OpPlan:
-        types = [result.type for result in planned.op.results]
-        self._values.place(planned.op.results, made)
-        return replace(
-            planned,
-            made=made,
-            result_types=tuple(map(self._grid.local_type, types, made)),
-            result_reshards=(None,) * len(made),
-            whole_reshards=tuple(
-                sliced(one.dims, one, shape_of(type_)) for type_, one in zip(types, made, strict=True)
-            ),
+    def _results(
+        self, op: Any, made: tuple[Placement, ...], declared: tuple[Placement, ...] | None = None
+    ) -> ResultPlan:
+        types = [result.type for result in op.results]
+        self._values.place(op.results, made)
+        return ResultPlan(
+            made,
+            tuple(map(self._grid.local_type, types, made)),
+            (None,) * len(made),
+            tuple(sliced(one.dims, one, shape_of(type_)) for type_, one in zip(types, made, strict=True)),
         )
 
     def _call(self, op: Any) -> OpPlan:
         planned = super()._call(op)
         if sdy.SHARDING in op.attributes:
-            for number, (have, want) in enumerate(zip(planned.made, self._values.declared(op), strict=True)):
+            for number, (have, want) in enumerate(zip(planned.results.made, self._values.declared(op), strict=True)):
                 self._check_same(f"result {number}", have, want, _RESHARD_FIRST)
         return planned
 
@@ -184,14 +181,15 @@ class StrictPlanner(Planner):
         declared = self._values.declared(op)
         if op.name not in COLLECTIVES:
             self._check_same("operand 0", self._values.have(op.operands[0]), declared[0], _MAKE_COLLECTIVES)
-            return self._with_results(OpPlan(op, (None,), Role.REPLACED), declared)
+            return OpPlan(op, (None,), Role.REPLACED, results=self._results(op, declared))
         value, result = op.operands[0], op.results[0]
         sharding = op.attributes["out_sharding"].value
         before, after = (
             TensorLayout(one := sharding_of(of) or sharding, self._mesh_of(one, op), shape_of(of.type))
             for of in (value, result)
         )
-        return self._with_results(CollectivePlan(op, (None,), Role.REPLACED, before=before, after=after), declared)
+        results = self._results(op, declared)
+        return CollectivePlan(op, (None,), Role.REPLACED, results=results, before=before, after=after)
 
     def _drawn(self, op: Any) -> OpPlan:
         kept = (None,) * len(op.operands)
@@ -199,8 +197,8 @@ class StrictPlanner(Planner):
             return OpPlan(op, kept)
         received = bytes_of(value.type for value in op.results)
         self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
-        planned = self._with_results(OpPlan(op, kept, Role.DRAWN), self._values.declared(op))
-        return replace(planned, result_reshards=planned.whole_reshards)
+        results = self._results(op, self._values.declared(op))
+        return OpPlan(op, kept, Role.DRAWN, results=replace(results, reshards=results.whole_reshards))
 
     def _computing(self, op: Any) -> OpPlan:
         have = tuple(map(self._values.have, op.operands))
@@ -225,20 +223,21 @@ class StrictPlanner(Planner):
         meshes = {self._grid.separate_mesh(one) for one in sharded}
         if len(meshes) > 1 and (len(sharded) > 2 or not chosen.checks_blocks):
             raise NoPlan("its tensors are on meshes that differ")
-        planned = replace(planned, role=Role.COMPUTED, partition=chosen, rule=rule, needed=have)
+        factor_axes: tuple[GridAxes, ...] = ()
         if not chosen.checks_blocks:
             if rule is not None:
                 decision = self._decisions.decide(op, rule, chosen, have, made)
                 for kind, found, wanted in (("operand", have, decision.needed), ("result", made, decision.made)):
                     for number, pair in enumerate(zip(found, wanted, strict=True)):
                         self._check_same(f"{kind} {number}", *pair, _RESHARD_AROUND)
-                planned = replace(planned, factor_axes=decision.factor_axes)
+                factor_axes = decision.factor_axes
             elif partition is None or any(one.used for one in have):
                 raise NoPlan("no sharding rule of it is known")
         mesh = self._grid.separate_mesh(sharded[0])
         if rule is not None and rule.reduction_factors and mesh is not None:
             check_reductions(op, self._refs(self._partial_axes(rule, have)), mesh)
-        return self._with_results(planned, made)
+        results = self._results(op, made)
+        return OpPlan(op, planned.operand_reshards, Role.COMPUTED, chosen, rule, factor_axes, results, needed=have)
 
     def _partial_axes(self, rule: OpShardingRule, have: Sequence[Placement]) -> tuple[int, ...]:
         """The axes along which an op on shards of these operands leaves partial results."""
@@ -280,7 +279,7 @@ class StrictApplication(PlanApplication):
         op, after = planned.op, planned.after
         with ir.InsertionPoint(op), op.location:
             builder = self._program.on(after.mesh, after.sharding.mesh_or_ref)
-            (type_,) = planned.result_types
+            (type_,) = planned.results.types
             value = local_collective(op, op.operands[0], planned.before, after, type_, builder)
         replace_with(op, [value])
 
