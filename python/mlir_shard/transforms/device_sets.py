@@ -88,11 +88,7 @@ class DeviceSets:
     def __init__(self, module: Any) -> None:
         self._meshes = listed_meshes(module)
         known = [(name, mesh) for name, mesh in self._meshes.items() if mesh.axes]
-        inlined = [
-            one.mesh_or_ref
-            for one in dict.fromkeys(analysis(shardings_in, module))
-            if isinstance(one.mesh_or_ref, Mesh)
-        ]
+        inlined = [one.mesh_or_ref for one in analysis(shardings_in, module) if isinstance(one.mesh_or_ref, Mesh)]
         self.refs: list[tuple[str | Mesh, Mesh]] = [*known, *((mesh, mesh) for mesh in inlined if mesh.axes)]
         self._found: dict[str | Mesh, str | Mesh | None] = {}
 

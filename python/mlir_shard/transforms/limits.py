@@ -34,8 +34,12 @@ def check_sizes(root: Any, representatives: Iterable[Any] | None = None) -> None
         root: a module or a function.
         representatives: an operation of each signature in `root`, where these are known.
     """
+    known: set[Any] = set()
     for op in ModuleArrays(root).representatives() if representatives is None else representatives:
-        for type_ in dict.fromkeys(_types(op)):
+        for type_ in _types(op):
+            if type_ in known:
+                continue
+            known.add(type_)
             if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
                 continue
             count = prod(type_.shape)

@@ -194,9 +194,8 @@ SHARDING_HOLDERS = tuple(
 
 
 def shardings_in(root: Any) -> tuple[TensorSharding, ...]:
-    """Returns the shardings of `root` and below it that `transform_shardings` would change, in no particular order.
-
-    Those of equal attributes are returned once. An analysis: see `passes/analyses.py`.
+    """Returns the distinct shardings of `root` and below it that `transform_shardings` would change, in no particular
+    order. An analysis: see `passes/analyses.py`.
     """
     found: list[TensorSharding] = []
     for attribute in distinct_attributes(root, sdy.SHARDING, SHARDING_HOLDERS):
@@ -205,7 +204,7 @@ def shardings_in(root: Any) -> tuple[TensorSharding, ...]:
             found.append(value)
         elif isinstance(value, TensorShardingPerValue):
             found += value.shardings
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def used_axes(
