@@ -9,6 +9,7 @@ once, and native code inserts it around all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from mlir_shard._native import Insertion, ShardedOps
@@ -106,6 +107,7 @@ class CompatibleOps:
         self._asks_all = any(
             unreduced_axes(sharding) or is_on_one_device(sharding, meshes) for sharding in self._function.shardings
         )
+        self._tensor_of, self._size_of = cache(tensor_of), cache(size_of)
         self._signatures = [self._signature(op) for op in self._function.representatives]
         self._replaced: list[Any] = []
         self._summands: Mapping[int, int] = {}
@@ -146,8 +148,8 @@ class CompatibleOps:
         asks_each = not self._reuses or depends_on_context(op)
         rule = None if asks_each else self._rule_for(op)
         types = [value.type for value in (*op.operands, *op.results)]
-        tensors = () if self._cheapest is None else tuple(map(tensor_of, types))
-        return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(size_of, types)))
+        tensors = () if self._cheapest is None else tuple(map(self._tensor_of, types))
+        return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(self._size_of, types)))
 
     def _ops_of_interest(self) -> OpRules:
         """The ops that may need something, in pre-order, with their rules.
