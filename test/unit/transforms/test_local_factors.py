@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlir_shard import asm
+from mlir_shard.dialects.sdy import SHARDING
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.sharding import Mesh, OpShardingRule
@@ -19,7 +20,7 @@ MESH = Mesh({"x": 2, "y": 2, "z": 4}.items())
 
 
 def projection(rule: OpShardingRule, dims: tuple[str, ...]) -> ShardingProjection:
-    shardings = [asm.parse_value("sharding", f"<@mesh, {one}>") for one in dims]
+    shardings = [asm.parse_value(SHARDING.partition(".")[2], f"<@mesh, {one}>") for one in dims]
     count = len(rule.operand_mappings)
     return ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH, closed_if_missing=True)
 
