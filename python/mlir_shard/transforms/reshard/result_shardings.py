@@ -158,11 +158,14 @@ class RestingShardings:
             if not candidates:
                 return
             best, least = declared, self._cost(op, value, wanted)
-            for sharding in candidates:
+            for sharding in candidates if least is not None else ():
                 numbers[value] = self._function.number(sharding)
+                # What users do with it costs nothing at least.
+                if not _is_less(self._cost_of_making(op), least):
+                    continue
                 now = self._wanted(value, declared)
                 cost = None if now is None else self._cost(op, value, now)
-                if least is not None and cost is not None and cost < least * (1 - TOLERANCE):
+                if _is_less(cost, least):
                     best, least = numbers[value], cost
         except ReshardError:
             # It is said when the op has its turn.
@@ -185,8 +188,7 @@ class RestingShardings:
 
     def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:
         """What making the value costs, bringing it to each sharding that users want, and what they do with it."""
-        rule = self._rules[op]
-        cost = None if rule is None else self._choose(op, rule).cost
+        cost = self._cost_of_making(op)
         if cost is None:
             return None
         cost += wanted.rest
@@ -197,6 +199,11 @@ class RestingShardings:
                 return None
             cost += reshard
         return cost
+
+    def _cost_of_making(self, op: int) -> float | None:
+        """What the op costs, with what is put around it; None where that is not weighed."""
+        rule = self._rules[op]
+        return None if rule is None else self._choose(op, rule).cost
 
     def _wanted(self, value: int, declared: int) -> _Wanted | None:
         """What users want of a value as it lies now; None where that is not weighed.
@@ -235,6 +242,11 @@ class RestingShardings:
     def _tensor(self, op: int, value: int) -> OpTensor:
         results = self._arrays.results(op)
         return self._signature(op).tensors[results.index(value) - len(results)]
+
+
+def _is_less(cost: float | None, than: float | None) -> bool:
+    """Whether costs are known and one is less by more than rounding."""
+    return cost is not None and than is not None and cost < than * (1 - TOLERANCE)
 
 
 def _distinct(shardings: Sequence[TensorSharding | None]) -> tuple[TensorSharding | None, ...]:
