@@ -141,14 +141,14 @@ void defineShardedOps(py::module_ &module) {
       .def("settle",
            [](HeldShardedOps &held, const std::vector<std::int32_t> &ops, const py::buffer &numbers,
               const std::vector<ShardedOps::Use> &uses, const std::vector<std::int32_t> &returned,
-              const ShardedOps::Changes &changes, const std::function<void(std::int32_t)> &settle) {
-             return held.ops.settle(ops, valueNumbers(numbers, *held.arrays), uses, returned, changes, settle);
+              const ShardedOps::WhereResharded &whereResharded, const std::function<void(std::int32_t)> &settle) {
+             return held.ops.settle(ops, valueNumbers(numbers, *held.arrays), uses, returned, whereResharded, settle);
            },
-           py::arg("ops"), py::arg("numbers"), py::arg("uses"), py::arg("returned"), py::arg("changes"),
+           py::arg("ops"), py::arg("numbers"), py::arg("uses"), py::arg("returned"), py::arg("where_resharded"),
            py::arg("settle"),
            "Calls `settle`, which may change the numbers of the results of an operation, for the weighed operations of which\n"
-           "a result is resharded; `changes` returns where an operation is. Others that are alike and used alike get the\n"
-           "same numbers. Returns the operations whose results have other numbers.");
+           "a result is resharded; `where_resharded` returns where an operation is. Others that are alike and used alike\n"
+           "get the same numbers. Returns the operations whose results have other numbers.");
 }
 
 } // namespace

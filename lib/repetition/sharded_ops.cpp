@@ -70,11 +70,12 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
 }
 
 // Where operations are resharded, asked once for each equivalence class.
-class ShardedOps::Changed {
+class ShardedOps::Resharded {
 public:
-  Changed(const ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
-          const std::vector<std::int32_t> &returned, const Changes &changes)
-      : ops(ops), arrays(ops.arrays), numbers(numbers), uses(uses), returned(returned), changes(changes) {}
+  Resharded(const ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
+            const std::vector<std::int32_t> &returned, const WhereResharded &whereResharded)
+      : ops(ops), arrays(ops.arrays), numbers(numbers), uses(uses), returned(returned),
+        whereResharded(whereResharded) {}
 
   Use useOf(std::int32_t op) const {
     const std::int32_t kind = ops.kinds[op];
@@ -82,26 +83,26 @@ public:
   }
 
   // Whether a result of an operation is resharded, behind it or for a user.
-  bool hasChangedResult(std::int32_t op) {
+  bool hasResult(std::int32_t op) {
     const auto count = static_cast<std::int32_t>(arrays.operands.end(op) - arrays.operands.begin(op));
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {
-      bool isChanged = changesAt(op, count + static_cast<std::int32_t>(value - arrays.results.begin(op)));
+      bool isResharded = isAt(op, count + static_cast<std::int32_t>(value - arrays.results.begin(op)));
       arrays.eachUse(*value, [&](std::int32_t user, std::int32_t operand) {
-        isChanged = isChanged || changesOperand(user, operand, numbers[*value]);
+        isResharded = isResharded || hasOperand(user, operand, numbers[*value]);
       });
-      if (isChanged)
+      if (isResharded)
         return true;
     }
     return false;
   }
 
 private:
-  bool changesOperand(std::int32_t user, std::int32_t operand, std::int32_t number) {
+  bool hasOperand(std::int32_t user, std::int32_t operand, std::int32_t number) {
     switch (useOf(user)) {
     case Use::Ignored:
       return false;
     case Use::Weighed:
-      return changesAt(user, operand);
+      return isAt(user, operand);
     case Use::Reshards:
       return isOther(numbers[*arrays.results.begin(user)], number);
     case Use::Returns:
@@ -112,12 +113,12 @@ private:
 
   static bool isOther(std::int32_t wanted, std::int32_t number) { return wanted && wanted != number; }
 
-  bool changesAt(std::int32_t op, std::int32_t place) {
+  bool isAt(std::int32_t op, std::int32_t place) {
     key.clear();
     ops.addNumbers(op, numbers, key);
     auto found = known.find(key);
     if (found == known.end())
-      found = known.emplace(key, changes(op)).first;
+      found = known.emplace(key, whereResharded(op)).first;
     return !found->second.empty() && found->second.at(place);
   }
 
@@ -126,15 +127,16 @@ private:
   const std::int32_t *numbers;
   const std::vector<Use> &uses;
   const std::vector<std::int32_t> &returned;
-  const Changes &changes;
+  const WhereResharded &whereResharded;
   std::unordered_map<Key, std::vector<bool>, NumbersHash> known;
   Key key;
 };
 
 std::vector<std::int32_t> ShardedOps::settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                              const std::vector<Use> &uses, const std::vector<std::int32_t> &returned,
-                                             const Changes &changes, const std::function<void(std::int32_t)> &settle) {
-  Changed around(*this, numbers, uses, returned, changes);
+                                             const WhereResharded &whereResharded,
+                                             const std::function<void(std::int32_t)> &settle) {
+  Resharded resharded(*this, numbers, uses, returned, whereResharded);
   std::unordered_map<Key, Key, NumbersHash> known;
   std::vector<std::int32_t> changed;
   Key key, before, after;
@@ -144,14 +146,14 @@ std::vector<std::int32_t> ShardedOps::settle(const std::vector<std::int32_t> &op
       into.push_back(numbers[*value]);
   };
   for (std::int32_t op : ops) {
-    if (around.useOf(op) != Use::Weighed || !around.hasChangedResult(op))
+    if (resharded.useOf(op) != Use::Weighed || !resharded.hasResult(op))
       continue;
     key.clear();
     addNumbers(op, numbers, key);
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {
       key.push_back(-1);
       arrays.eachUse(*value, [&](std::int32_t user, std::int32_t operand) {
-        const Use use = around.useOf(user);
+        const Use use = resharded.useOf(user);
         key.push_back(-2 - static_cast<std::int32_t>(use));
         if (use == Use::Returns) {
           key.push_back(returned.at(operand));

@@ -46,7 +46,7 @@ public:
 
   // Returns, for each operand of an operation and then each result, whether it is resharded there; nothing if it never is.
   // Called once for an equivalence class.
-  using Changes = std::function<std::vector<bool>(std::int32_t op)>;
+  using WhereResharded = std::function<std::vector<bool>(std::int32_t op)>;
 
   // Calls `settle`, which may change the numbers of the results of an operation, for the weighed operations of which a
   // result is resharded: behind the operation, in front of a user, or as it is returned. Operations of a kind whose
@@ -57,11 +57,12 @@ public:
   // other numbers than before.
   std::vector<std::int32_t> settle(const std::vector<std::int32_t> &ops, std::int32_t *numbers,
                                    const std::vector<Use> &uses, const std::vector<std::int32_t> &returned,
-                                   const Changes &changes, const std::function<void(std::int32_t op)> &settle);
+                                   const WhereResharded &whereResharded,
+                                   const std::function<void(std::int32_t op)> &settle);
 
 private:
   using Key = std::vector<std::int32_t>;
-  class Changed;
+  class Resharded;
 
   void addNumbers(std::int32_t op, const std::int32_t *numbers, Key &key) const;
 

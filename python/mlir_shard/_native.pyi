@@ -110,7 +110,7 @@ class ShardedOps:
         numbers: array[int],
         uses: Sequence[Use],
         returned: Sequence[int],
-        changes: Callable[[int], Sequence[bool]],
+        where_resharded: Callable[[int], Sequence[bool]],
         settle: Callable[[int], None],
     ) -> list[int]: ...
 

@@ -30,7 +30,7 @@ def _settled(resharded: dict[int, list[bool]], returned: int = 1) -> tuple[list[
     asked: list[int] = []
     settled: list[int] = []
 
-    def changes(op: int) -> list[bool]:
+    def where_resharded(op: int) -> list[bool]:
         asked.append(op)
         return resharded.get(op, [])
 
@@ -39,7 +39,7 @@ def _settled(resharded: dict[int, list[bool]], returned: int = 1) -> tuple[list[
         numbers[arrays.results(op)[0]] = 2
 
     uses = [ShardedOps.Use.WEIGHED, ShardedOps.Use.WEIGHED, ShardedOps.Use.RETURNS]
-    changed = ops.settle([3, 2, 1, 0], numbers, uses, [returned], changes, settle)
+    changed = ops.settle([3, 2, 1, 0], numbers, uses, [returned], where_resharded, settle)
     return asked, settled, changed
 
 

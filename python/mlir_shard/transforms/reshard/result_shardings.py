@@ -109,8 +109,8 @@ class RestingShardings:
         """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
         uses = [self._use(op) for op in self._ops.representatives]
         returned = list(map(self._function.number, self._returned))
-        ops = self._rules.ops[::-1]
-        return self._ops.settle(ops, self._function.numbers, uses, returned, self._changes, self._settle_results)
+        ops, numbers = self._rules.ops[::-1], self._function.numbers
+        return self._ops.settle(ops, numbers, uses, returned, self._where_resharded, self._settle_results)
 
     def _use(self, op: int) -> ShardedOps.Use:
         """How an op counts among the users of a value."""
@@ -122,7 +122,7 @@ class RestingShardings:
         is_weighed = way is Way.OTHER and self._rules[op] is not None
         return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
-    def _changes(self, op: int) -> list[bool]:
+    def _where_resharded(self, op: int) -> list[bool]:
         """Returns, for each operand and then each result, whether the op is resharded there; nothing if it never is."""
         rule = self._rules[op]
         try:
@@ -160,7 +160,7 @@ class RestingShardings:
             best, least = declared, self._cost(op, value, wanted)
             for sharding in candidates if least is not None else ():
                 numbers[value] = self._function.number(sharding)
-                # What users do with it costs nothing at least.
+                # Users only add to that.
                 if not _is_less(self._cost_of_making(op), least):
                     continue
                 now = self._wanted(value, declared)
