@@ -1,16 +1,18 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arithmetic on index values at the current insertion point."""
+"""Arithmetic on index values at the current insertion point.
+
+The host's wrappers of these operations take several times as long as to create them by name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard.host import ir
 
-_arith = host.dialect("arith")
+# As the predicates of `arith.cmpi` are numbered.
 _EQUAL = 0
 _NOT_EQUAL = 1
 _LESS = 2
@@ -19,66 +21,85 @@ _AT_LEAST = 5
 
 def constant(value: int) -> Any:
     """An index."""
-    return _arith.ConstantOp(ir.IndexType.get(), value).result
+    type_ = ir.IndexType.get()
+    return constant_of(ir.IntegerAttr.get(type_, value))
+
+
+def constant_of(attribute: Any) -> Any:
+    """The value of a typed attribute."""
+    return ir.Operation.create("arith.constant", [attribute.type], attributes={"value": attribute}).results[0]
+
+
+def _created(name: str, *operands: Any) -> Any:
+    """The result of an operation of `arith`, of the type of the last operand."""
+    return ir.Operation.create(f"arith.{name}", [operands[-1].type], operands).results[0]
+
+
+def _compared(predicate: int, left: Any, right: Any) -> Any:
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    boolean = ir.IntegerType.get_signless(1)
+    return ir.Operation.create("arith.cmpi", [boolean], [left, right], {"predicate": number}).results[0]
 
 
 def add(left: Any, right: Any) -> Any:
     """left + right"""
-    return _arith.AddIOp(left, right).result
+    return _created("addi", left, right)
 
 
 def subtract(left: Any, right: Any) -> Any:
     """left - right"""
-    return _arith.SubIOp(left, right).result
+    return _created("subi", left, right)
 
 
 def multiply(left: Any, right: Any) -> Any:
     """left · right"""
-    return _arith.MulIOp(left, right).result
+    return _created("muli", left, right)
+
+
+def quotient(left: Any, right: Any) -> Any:
+    """How often a value goes into one that is not negative."""
+    return _created("divui", left, right)
 
 
 def remainder(left: Any, right: Any) -> Any:
     """What division leaves of a value that is not negative."""
-    return _arith.RemUIOp(left, right).result
+    return _created("remui", left, right)
 
 
 def differ(left: Any, right: Any) -> Any:
     """Whether they are not equal."""
-    return _arith.CmpIOp(_NOT_EQUAL, left, right).result
+    return _compared(_NOT_EQUAL, left, right)
 
 
 def within(value: Any, size: int) -> Any:
     """Whether 0 <= value < size."""
-    above, below = (
-        _arith.CmpIOp(_AT_LEAST, value, constant(0)).result,
-        _arith.CmpIOp(_LESS, value, constant(size)).result,
-    )
-    return _arith.AndIOp(above, below).result
+    above, below = _compared(_AT_LEAST, value, constant(0)), _compared(_LESS, value, constant(size))
+    return _created("andi", above, below)
 
 
 def equal(left: Any, right: Any) -> Any:
     """Whether they are equal."""
-    return _arith.CmpIOp(_EQUAL, left, right).result
+    return _compared(_EQUAL, left, right)
 
 
 def reaches(value: Any, bound: Any) -> Any:
     """Whether value >= bound."""
-    return _arith.CmpIOp(_AT_LEAST, value, bound).result
+    return _compared(_AT_LEAST, value, bound)
 
 
 def least(left: Any, right: Any) -> Any:
     """The lesser one."""
-    return _arith.MinSIOp(left, right).result
+    return _created("minsi", left, right)
 
 
 def clamped(value: Any, most: int) -> Any:
     """The nearest of 0, 1, ... most."""
-    return _arith.MaxSIOp(least(value, constant(most)), constant(0)).result
+    return _created("maxsi", least(value, constant(most)), constant(0))
 
 
 def choose(condition: Any, then: Any, otherwise: Any) -> Any:
     """One of two values."""
-    return _arith.SelectOp(condition, then, otherwise).result
+    return _created("select", condition, then, otherwise)
 
 
 def linear(coordinates: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -96,15 +117,15 @@ def coordinates(position: Any, sizes: Sequence[int]) -> list[Any]:
     found: list[Any] = []
     for size in reversed(sizes):
         found.insert(0, remainder(position, constant(size)))
-        position = _arith.DivUIOp(position, constant(size)).result
+        position = quotient(position, constant(size))
     return found
 
 
 def of_integer(value: Any) -> Any:
     """The index of a signless integer, whose sign counts."""
-    return _arith.IndexCastOp(ir.IndexType.get(), value).result
+    return ir.Operation.create("arith.index_cast", [ir.IndexType.get()], [value]).results[0]
 
 
 def to_integer(value: Any, width: int) -> Any:
     """The index as a signless integer of `width` bits."""
-    return _arith.IndexCastOp(ir.IntegerType.get_signless(width), value).result
+    return ir.Operation.create("arith.index_cast", [ir.IntegerType.get_signless(width)], [value]).results[0]

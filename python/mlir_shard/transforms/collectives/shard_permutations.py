@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mlir_shard.deferred import numpy as np
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
-from mlir_shard.ir.index_arithmetic import constant, differ, linear
+from mlir_shard.ir.index_arithmetic import constant, constant_of, differ, linear, of_integer, quotient, remainder
 from mlir_shard.resharding.device_permutation import axis_orders
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.resharding.tile_rounds import NO_DEVICE, TileRound
@@ -22,9 +22,6 @@ from mlir_shard.transforms.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-_arith = dialect("arith")
-_tensor = dialect("tensor")
 
 
 def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
@@ -49,15 +46,15 @@ def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, gr
 
 
 def _entry(attribute: Any, number: Any) -> Any:
-    table = _arith.ConstantOp(attribute.type, attribute).result
-    return shard.extract_slice(table, [number], [1])
+    return shard.extract_slice(constant_of(attribute), [number], [1])
 
 
 def table_index(by_process: Sequence[int] | npt.NDArray[np.int64], grid: DeviceGrid, number: Any = None) -> Any:
     """Returns the entry of a table for this process, an `index` value; `number` is that of the process, if known."""
     table = np.array(by_process[: grid.blocks(_axes(grid))], np.int64)
     entry = _entry(ir.DenseElementsAttr.get(table), own_number(grid) if number is None else number)
-    return _arith.IndexCastOp(ir.IndexType.get(), _tensor.ExtractOp(entry, [constant(0)]).result).result
+    operands = [entry, constant(0)]
+    return of_integer(ir.Operation.create("tensor.extract", [entry.type.element_type], operands).results[0])
 
 
 _scf = dialect("scf")
@@ -156,6 +153,6 @@ def _coordinates(number: Any, sizes: Sequence[int]) -> list[Any]:
     positions = []
     for place, size in enumerate(sizes):
         stride = prod(sizes[place + 1 :])
-        position = _arith.DivUIOp(number, constant(stride)).result if stride > 1 else number
-        positions.append(_arith.RemUIOp(position, constant(size)).result if place else position)
+        position = quotient(number, constant(stride)) if stride > 1 else number
+        positions.append(remainder(position, constant(size)) if place else position)
     return positions
