@@ -52,7 +52,9 @@ class _Candidate(NamedTuple):
     totals: Totals
 
 
-def _best_first(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+def _best_first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    if len(candidates) < 2:
+        return list(candidates)
     return sorted(candidates, key=lambda one: (_rounded(one.rank[0]), *one.rank[1:]))
 
 

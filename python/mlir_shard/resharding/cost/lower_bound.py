@@ -74,7 +74,9 @@ def blocks_nest(size: int, blocks: int, other_blocks: int) -> bool:
     asking anyone else. Where the fewer blocks divide the size it is always so; of 5 elements in 2 and in 4 blocks, cut
     at 3 and at 2 and 4, it is not.
     """
-    few, many = sorted((blocks, other_blocks))
+    if blocks == other_blocks:
+        return True
+    few, many = (blocks, other_blocks) if blocks < other_blocks else (other_blocks, blocks)
     if many % few:
         return False
     coarse, fine = block_size(size, few), block_size(size, many)

@@ -27,6 +27,7 @@ class Traffic:
         self.arrays = BlockArrays(sizes, shape)
         self.count = self.arrays.count
         self.num_devices = prod(sizes)
+        self._boxes: dict[Dims, int] = {}
         native = GridTraffic(sizes, shape)
         # Elements that all devices together, and the one that lacks most, have to receive.
         self.lacking = native.lacking
@@ -41,7 +42,10 @@ class Traffic:
 
     def largest_box(self, dims: Dims) -> int:
         """The elements of a local tensor with its padding; the first device has no padding."""
-        return prod(map(block_size, self.shape, map(self.count, dims)))
+        found = self._boxes.get(dims)
+        if found is None:
+            found = self._boxes[dims] = prod(map(block_size, self.shape, map(self.count, dims)))
+        return found
 
     def gathered(self, before: Dims, count: int) -> int:
         """What each device receives in an all-gather among `count` devices."""

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, permutations
 from math import prod
 
@@ -50,16 +51,20 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
     if len(used) > MOST_USED:
         raise ValueError(f"{len(used)} axes and sub-axes are in use, more than {MOST_USED}")
     result: list[tuple[GridAxes, ...]] = []
+    # Most factors begin with the same: none.
+    continued: dict[frozenset[GridAxes], list[tuple[GridAxes, int]]] = {}
     for factor, had in enumerate(lists):
         if factor in rule.need_replication_factors:
             result.append(((),))
             continue
-        begins = {axes[:length] for axes in had for length in range(len(axes) + 1)} | {()}
+        begins = frozenset({axes[:length] for axes in had for length in range(len(axes) + 1)} | {()})
         found = set(begins)
         if factor not in rule.permutation_factors and not rule.is_blocked(factor):
+            if begins not in continued:
+                continued[begins] = [(one, grid.num_devices(one)) for one in _continued(begins, used)]
             size = rule.factor_sizes[factor]
-            found |= {one for one in _continued(begins, used) if _divides(grid.num_devices(one), size)}
-        result.append(tuple(sorted(found, key=lambda axes: (-_weight(axes, had), len(axes), axes))))
+            found |= {one for one, blocks in continued[begins] if _divides(blocks, size)}
+        result.append(tuple(_heaviest_first(found, {one: _weight(one, had) for one in begins})))
     return tuple(result)
 
 
@@ -70,6 +75,11 @@ def _continued(begins: Iterable[GridAxes], used: GridAxes) -> Iterator[GridAxes]
         for count in range(1, (len(others) if len(used) <= MOST_COMBINED else 1) + 1):
             for more in ways(others, count):
                 yield begin + tuple(more)
+
+
+def _heaviest_first(found: Iterable[GridAxes], weights: Mapping[GridAxes, int]) -> list[GridAxes]:
+    """Lists of axes by their weights, 0 where they have none, then by length."""
+    return sorted(found, key=lambda axes: (-weights.get(axes, 0), len(axes), axes))
 
 
 def _weight(axes: GridAxes, had: list[GridAxes]) -> int:
@@ -161,6 +171,7 @@ class CandidateSearch:
         finest = self._grid.finest()
         numbers: dict[int, int] = {}
 
+        @cache
         def numbered(axes: GridAxes) -> tuple[list[int], int]:
             return [numbers.setdefault(axis, len(numbers)) for axis in axes], self._grid.num_devices(axes)
 
