@@ -41,6 +41,7 @@ class Grid(HashedOnce):
     atoms: Axes
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _axes_of: dict[AxisRef, GridAxes] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _refs: dict[GridAxes, Axes] = field(init=False, repr=False, compare=False, default_factory=dict)
     _counts: dict[GridAxes, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     _placements: dict[TensorSharding, Placement] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -105,12 +106,16 @@ class Grid(HashedOnce):
 
     def sharding(self, placement: Placement, mesh_or_ref: str | Mesh) -> TensorSharding:
         """The closed sharding that places a tensor so."""
-        closed = TensorSharding.closed_with((self._merged(axes) for axes in placement.dims), mesh_or_ref)
+        closed = TensorSharding.closed_with(map(self.refs, placement.dims), mesh_or_ref)
         unreduced = sort_and_merge((self.atoms[axis] for axis in placement.unreduced), self.mesh)
         return TensorSharding(mesh_or_ref, closed.dim_shardings, (), unreduced, placement.reduction)
 
-    def _merged(self, axes: GridAxes) -> Axes:
-        return add_axes_or_merge((), (self.atoms[axis] for axis in axes), self.mesh)
+    def refs(self, axes: GridAxes) -> Axes:
+        """The axes and sub-axes of the mesh that grid axes are, in their order."""
+        found = self._refs.get(axes)
+        if found is None:
+            found = self._refs[axes] = add_axes_or_merge((), (self.atoms[axis] for axis in axes), self.mesh)
+        return found
 
 
 @lru_cache(maxsize=4096)

@@ -37,11 +37,13 @@ class GridTensor:
             if self._blocks(before) != self._blocks(after):
                 raise ValueError(f"no permutation of devices brings {before} to {after}: other numbers of blocks")
         elif not isinstance(move, DirectExchange):
-            blocks, new_blocks = self._blocks(before), self._blocks(after)
-            for dim, (size, old, new) in enumerate(zip(self.shape, blocks, new_blocks, strict=True)):
-                if not blocks_nest(size, old, new):
+            for dim, (size, old, new) in enumerate(zip(self.shape, before.dims, after.dims, strict=True)):
+                if old == new:
+                    continue
+                blocks, new_blocks = self.grid.num_devices(old), self.grid.num_devices(new)
+                if not blocks_nest(size, blocks, new_blocks):
                     raise ValueError(
-                        f"dimension {dim} of {size} elements is in {old} blocks before and in {new} after, "
+                        f"dimension {dim} of {size} elements is in {blocks} blocks before and in {new_blocks} after, "
                         "which do not make each other up, so only a direct exchange leads from one to the other"
                     )
         return after

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, permutations
 from math import prod
 
@@ -15,7 +15,6 @@ from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
 from mlir_shard.resharding.steps import GridAxes
-from mlir_shard.sharding.axes import add_axes_or_merge
 from mlir_shard.sharding.projection import cut_dimension
 
 MOST_PERMUTED = 3
@@ -51,8 +50,6 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
     if len(used) > MOST_USED:
         raise ValueError(f"{len(used)} axes and sub-axes are in use, more than {MOST_USED}")
     result: list[tuple[GridAxes, ...]] = []
-    # Most factors begin with the same: none.
-    continued: dict[frozenset[GridAxes], list[tuple[GridAxes, int]]] = {}
     for factor, had in enumerate(lists):
         if factor in rule.need_replication_factors:
             result.append(((),))
@@ -60,21 +57,21 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
         begins = frozenset({axes[:length] for axes in had for length in range(len(axes) + 1)} | {()})
         found = set(begins)
         if factor not in rule.permutation_factors and not rule.is_blocked(factor):
-            if begins not in continued:
-                continued[begins] = [(one, grid.num_devices(one)) for one in _continued(begins, used)]
             size = rule.factor_sizes[factor]
-            found |= {one for one, blocks in continued[begins] if _divides(blocks, size)}
+            found |= {one for one in _continued(begins, used) if _divides(grid.num_devices(one), size)}
         result.append(tuple(_heaviest_first(found, {one: _weight(one, had) for one in begins})))
     return tuple(result)
 
 
-def _continued(begins: Iterable[GridAxes], used: GridAxes) -> Iterator[GridAxes]:
+@lru_cache(maxsize=1024)
+def _continued(begins: frozenset[GridAxes], used: GridAxes) -> tuple[GridAxes, ...]:
     ways = permutations if len(used) <= MOST_PERMUTED else combinations
+    found = []
     for begin in begins:
         others = [axis for axis in used if axis not in begin]
         for count in range(1, (len(others) if len(used) <= MOST_COMBINED else 1) + 1):
-            for more in ways(others, count):
-                yield begin + tuple(more)
+            found += [begin + tuple(more) for more in ways(others, count)]
+    return tuple(found)
 
 
 def _heaviest_first(found: Iterable[GridAxes], weights: Mapping[GridAxes, int]) -> list[GridAxes]:
@@ -132,8 +129,7 @@ class CandidateSearch:
         self._most_nodes = most_nodes
         self._candidates = factor_candidates(problem, grid)
         every = {one for of in self._candidates for one in of}
-        merged = {one: add_axes_or_merge((), (grid.atoms[axis] for axis in one), problem.mesh) for one in every}
-        self._merged = [[merged[one] for one in of] for of in self._candidates]
+        self._merged = [list(map(grid.refs, of)) for of in self._candidates]
         self._num_used = grid.num_devices(tuple({axis for one in every for axis in one}))
         if self._num_used > MOST_COUNTED:
             raise ValueError(f"{self._num_used} devices are along the axes in use, more than {MOST_COUNTED}")
