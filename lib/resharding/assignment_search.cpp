@@ -102,6 +102,8 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
     resharded.moving += more.moving;
     resharded.latency += more.latency;
   }
+  if (!(resharded.moving + resharded.latency < limit))
+    return;
   const double compute = leastCompute(depth);
   const double waited = compute > problem.knownCompute ? problem.knownLatency : 0.0;
   const double bound = resharded.moving + compute + std::max(resharded.latency, waited);
