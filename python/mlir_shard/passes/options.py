@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -147,6 +148,7 @@ def _read_option(chosen: Option, text: str | None, owner: str, offset: int) -> A
 
 
 _CLOSING = {"{": "}", '"': '"', "'": "'"}
+_DELIMITER = re.compile("[{}\"']")
 
 
 def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
@@ -187,7 +189,8 @@ def skip_group(text: str, start: int) -> int:
     """The index after the brace or quote that closes the one at `start`."""
     closing = _CLOSING[text[start]]
     at = start + 1
-    while at < len(text):
+    while (found := _DELIMITER.search(text, at)) is not None:
+        at = found.start()
         if text[at] == closing:
             return at + 1
         at = skip_group(text, at) if closing == "}" and text[at] in _CLOSING else at + 1
