@@ -176,7 +176,7 @@ class OpDecisions:
     ) -> Decision:
         """As far as operands and wanted results agree, the factors of the op stay sharded."""
         reduction: Reduction = reduction_op if self._exchanges else reduction_kind
-        kind = reduction(op)
+        kind = reduction(op) if rule.reduction_factors else None
         is_combined = (
             self._exchanges and kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
         )

@@ -254,7 +254,7 @@ class Planner:
             return self._drawn(op)
         if op.name in DIFFERENT_BY_DEVICE:
             self._check_manual(op)
-        captured = self._captured(op)
+        captured = self._captured(op) if len(op.regions) else ()
         partition, rule = partition_rule_for(op), self._rules.rule_for(op)
         has_tensors = any(rank_of(value.type) for value in op.operands)
         makes_only = rule is None and not len(op.regions) and not has_tensors and not differs_by_device(op)
@@ -324,7 +324,7 @@ class Planner:
 
         PassFailure where an op in them cannot be left as it is.
         """
-        for inner in ops_below(op) if len(op.regions) else ():
+        for inner in ops_below(op):
             if differs_by_device(inner):
                 self._check_manual(inner)
             if inner.name == "func.call" and self._signatures[inner.attributes["callee"].value].is_sharded:
