@@ -26,12 +26,12 @@ def constant(value: int) -> Any:
 
 
 def constant_of(attribute: Any) -> Any:
-    """The value of a typed attribute."""
+    """An `arith.constant` of a typed attribute."""
     return ir.Operation.create("arith.constant", [attribute.type], attributes={"value": attribute}).results[0]
 
 
 def _created(name: str, *operands: Any) -> Any:
-    """The result of an operation of `arith`, of the type of the last operand."""
+    """Creates an operation of `arith` whose result has the type of its last operand; returns the result."""
     return ir.Operation.create(f"arith.{name}", [operands[-1].type], operands).results[0]
 
 
@@ -57,7 +57,7 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def quotient(left: Any, right: Any) -> Any:
-    """How often a value goes into one that is not negative."""
+    """left / right, rounded down; neither is negative."""
     return _created("divui", left, right)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 
 class HashedOnce:
-    """The base of a frozen dataclass, which defines `__hash__` like this, from fields that it compares by:
+    """Base of a frozen dataclass that stores its hash. The subclass defines `__hash__` from fields that it compares by:
 
     def __hash__(self) -> int:
         try:
@@ -22,7 +22,7 @@ class HashedOnce:
     _hash: int
 
     def _hashed(self, parts: Hashable) -> int:
-        """Computes the hash of what the value compares by, and keeps it."""
+        """Stores and returns the hash of `parts`."""
         found = hash(parts)
         object.__setattr__(self, "_hash", found)
         return found

@@ -93,7 +93,7 @@ class OpShardingRule(HashedOnce):
         try:
             return self._hash
         except AttributeError:
-            # Rules that are equal in these are mostly equal.
+            # The other fields rarely tell rules with equal mappings apart.
             return self._hashed((self.factor_sizes, self.operand_mappings, self.result_mappings))
 
     @staticmethod

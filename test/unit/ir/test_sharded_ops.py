@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which results are settled: those that are resharded behind their operation, for a user, or as they are returned."""
+"""`ShardedOps.settle` is called for results that are resharded behind their operation, for a user or at the return."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PROGRAM = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def _settled(resharded: dict[int, list[bool]], returned: int = 1) -> tuple[list[int], list[int], list[int]]:
-    """The operations that were asked and that were settled, and those whose results changed; all values are in 1."""
+    """Runs `settle` with all values in sharding 1; returns the operations passed to `where_resharded`, those passed to
+    `settle`, and those whose results changed."""
     module = ms.parse(PROGRAM)
     arrays = ModuleArrays(module.body.operations[0])
     ops = arrays.sharded_ops([0, 1, 2, 3], {})

@@ -65,6 +65,7 @@ def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, .
 
 @lru_cache(maxsize=1024)
 def _continued(begins: frozenset[GridAxes], used: GridAxes) -> tuple[GridAxes, ...]:
+    """Returns each of `begins` followed by axes of `used` that it does not have, in all ways up to the limits above."""
     ways = permutations if len(used) <= MOST_PERMUTED else combinations
     found = []
     for begin in begins:
@@ -75,7 +76,7 @@ def _continued(begins: frozenset[GridAxes], used: GridAxes) -> tuple[GridAxes, .
 
 
 def _heaviest_first(found: Iterable[GridAxes], weights: Mapping[GridAxes, int]) -> list[GridAxes]:
-    """Lists of axes by their weights, 0 where they have none, then by length."""
+    """Returns lists of axes sorted by descending weight, 0 if it is missing, then by length and axes."""
     return sorted(found, key=lambda axes: (-weights.get(axes, 0), len(axes), axes))
 
 

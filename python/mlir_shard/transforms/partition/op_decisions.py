@@ -98,24 +98,24 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResultPlan:
-    """What becomes of the results of one op.
+    """The plan for the results of one op.
 
     Attributes:
-        made: where they lie as the op makes them.
-        types: their local types there.
-        reshards: what brings them to where they are wanted.
-        whole_reshards: the same for results that a partition rule has left replicated.
+        made: the placement in which the local op computes each.
+        types: the local type of each in that placement.
+        reshards: the reshard of each to the placement that its users get, None if both are the same.
+        replicated_reshards: the reshards of results that a partition rule leaves replicated; none for partial sums.
     """
 
     made: tuple[Placement, ...] = ()
     types: tuple[Any, ...] = ()
     reshards: tuple[Resharding | None, ...] = ()
-    whole_reshards: tuple[Resharding | None, ...] = ()
+    replicated_reshards: tuple[Resharding | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OpPlan:
-    """What becomes of one op: reshards of operands, the op on blocks, reshards of results.
+    """The plan for one op: reshards of operands, the local op, reshards of results.
 
     `needed` is where the operands lie after their reshards. `argument_types` are those of the blocks in the regions, in
     order, `combined` the axes along which partial results are put together at once, `halos` the halo exchanges of

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is to become of each op of a program, decided before anything is changed."""
+"""Plans each op of a program, before any is changed."""
 
 from __future__ import annotations
 

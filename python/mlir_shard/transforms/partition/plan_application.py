@@ -170,7 +170,7 @@ class PlanApplication:
             if smaller is not None:
                 local = stablehlo.constant(smaller)
             else:
-                local = self._emit(stablehlo.constant(value), planned.results.whole_reshards[0])
+                local = self._emit(stablehlo.constant(value), planned.results.replicated_reshards[0])
         replace_with(op, [local])
 
     def _compute(self, planned: OpPlan) -> None:
@@ -187,7 +187,7 @@ class PlanApplication:
                         op.operands[update.operand], update.dim, update.axes, update.halo
                     )
             if self._localize(planned) is False:
-                reshards = results.whole_reshards
+                reshards = results.replicated_reshards
             if planned.uneven_edges:
                 mask(planned, self._builder)
             if combination is not None:

@@ -198,7 +198,7 @@ class StrictPlanner(Planner):
         received = bytes_of(value.type for value in op.results)
         self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
         results = self._results(op, self._values.declared(op))
-        return OpPlan(op, kept, Role.DRAWN, results=replace(results, reshards=results.whole_reshards))
+        return OpPlan(op, kept, Role.DRAWN, results=replace(results, reshards=results.replicated_reshards))
 
     def _computing(self, op: Any) -> OpPlan:
         have = tuple(map(self._values.have, op.operands))

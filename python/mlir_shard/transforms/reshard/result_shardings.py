@@ -128,7 +128,7 @@ class RestingShardings:
         try:
             made = None if rule is None else self._choose(op, rule).reshards
         except ReshardError:
-            # Reported when the op has its turn.
+            # The pass reports it when it processes the op.
             return []
         if made is None:
             return []
@@ -160,7 +160,7 @@ class RestingShardings:
             best, least = declared, self._cost(op, value, wanted)
             for sharding in candidates if least is not None else ():
                 numbers[value] = self._function.number(sharding)
-                # Users only add to that.
+                # The costs of users are added to this one, and not negative.
                 if not _is_less(self._cost_of_making(op), least):
                     continue
                 now = self._wanted(value, declared)
@@ -201,7 +201,7 @@ class RestingShardings:
         return cost
 
     def _cost_of_making(self, op: int) -> float | None:
-        """What the op costs, with what is put around it; None where that is not weighed."""
+        """Returns the cost of an op with the reshards around it, None if it is not known."""
         rule = self._rules[op]
         return None if rule is None else self._choose(op, rule).cost
 
@@ -245,7 +245,7 @@ class RestingShardings:
 
 
 def _is_less(cost: float | None, than: float | None) -> bool:
-    """Whether costs are known and one is less by more than rounding."""
+    """Returns whether both costs are known and the first is less by more than rounding."""
     return cost is not None and than is not None and cost < than * (1 - TOLERANCE)
 
 
