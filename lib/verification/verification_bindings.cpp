@@ -38,6 +38,8 @@ public:
                                               host.operations(attributed)));
   }
 
+  bool setKeepsSymbols(const py::capsule &op, bool keeps) { return known(op).setKeepsSymbols(keeps); }
+
   void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
 
   std::vector<py::tuple> newAttributeUses(const std::vector<py::capsule> &changed,
@@ -109,6 +111,9 @@ void defineVerification(py::module_ &module) {
            "The same where nothing else has changed since: operations that were made or given other operands, types or\n"
            "regions, operations that were moved or took the place of others with the same types, and operations that were\n"
            "given other attributes.")
+      .def("set_keeps_symbols", &Verification::setKeepsSymbols, py::arg("op"), py::arg("keeps"),
+           "Whether to assume from now on that of the symbols around `op` only operations that are verified change. Returns\n"
+           "the value before.")
       .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
       .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("changed"), py::arg("attributed"),
            py::arg("names"), py::arg("scopes"),

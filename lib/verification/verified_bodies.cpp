@@ -25,7 +25,7 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
       key.push_back(nullptr);
     }
   if (name.isManual)
-    key.insert(key.end(), {meshes, around.manual});
+    key.insert(key.end(), {symbols.others, around.manual});
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region)) {
     key.push_back(nullptr);

@@ -15,26 +15,14 @@ namespace mlir_shard {
 VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                                                 const std::vector<MlirOperation> &moved,
                                                 const std::vector<MlirOperation> &attributed) {
-  const std::unordered_map<std::string_view, MlirType> typesBefore = std::move(functionTypes);
-  const std::uint64_t functionsBefore = functionsContent;
-  const void *meshesBefore = meshes;
-  const MlirOperation moduleBefore = module;
-  if (!beginIn(root))
-    return Verdict::Unknown;
-  const auto isAsBefore = [&](const auto &function) {
-    const auto found = functionTypes.find(function.first);
-    return found == functionTypes.end() || found->second == function.second;
+  const auto isAnyOf = [&](const auto &isOne) {
+    const auto has = [&](const std::vector<MlirOperation> &ops) { return std::any_of(ops.begin(), ops.end(), isOne); };
+    return has(made) || has(moved) || has(attributed);
   };
-  // What refers to a symbol that is another one now may be anywhere.
-  const bool haveTypesOfBefore = functionsContent == functionsBefore ||
-                                 std::all_of(typesBefore.begin(), typesBefore.end(), isAsBefore);
-  if (!(module == moduleBefore) || meshes != meshesBefore || !haveTypesOfBefore)
-    return Verdict::Unknown;
-  const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == module; };
-  const auto hasSymbol = [&](const std::vector<MlirOperation> &ops) {
-    return std::any_of(ops.begin(), ops.end(), isSymbol);
-  };
-  if ((hasSymbol(made) || hasSymbol(moved) || hasSymbol(attributed)) && !haveOwnSymbols(module))
+  const auto isSymbol = [&](MlirOperation op) { return capi.mlirOperationGetParentOperation(op) == symbols.module; };
+  areSymbolsRead =
+      areSymbolsRead && !isAnyOf([&](MlirOperation op) { return isSymbol(op) && !hasSameSymbol(op); });
+  if (!beginIn(root) || !hasVerifiedSymbols() || (!symbols.areDistinct && isAnyOf(isSymbol)))
     return Verdict::Unknown;
   accepting = remembers = false;
   contents.beginWalk();
@@ -51,7 +39,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   visitAll(made, Change::Made);
   visitAll(moved, Change::Moved);
   visitAll(attributed, Change::Attributes);
-  return verdict;
+  return finish(root, verdict);
 }
 
 // Prefetches an operation that is visited soon, and the user of one that is visited sooner.
@@ -169,17 +157,6 @@ VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {
   }
   lastAround.block = capi.mlirOperationGetBlock(op);
   return lastAround;
-}
-
-// Whether no two operations right in a module have one symbol.
-bool VerifiedOps::haveOwnSymbols(MlirOperation module) const {
-  std::unordered_set<const void *> symbols;
-  bool areDistinct = true;
-  eachChild(capi, module, [&](MlirOperation child) {
-    const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
-    areDistinct = areDistinct && (!symbol || symbols.insert(symbol.pointer).second);
-  });
-  return areDistinct;
 }
 
 // Whether an operation comes before another one in their block. Most inserted operations are used by one of the next; for

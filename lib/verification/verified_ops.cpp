@@ -39,19 +39,35 @@ VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, 
 
 void VerifiedOps::accept(MlirOperation root) { run(root, true); }
 
+bool VerifiedOps::setKeepsSymbols(bool keeps) {
+  areSymbolsRead = false;
+  return std::exchange(keepsSymbols, keeps);
+}
+
 // Reads the symbols of the module around; whether there is only one.
 bool VerifiedOps::beginIn(MlirOperation root) {
-  meshes = nullptr;
-  functionTypes.clear();
-  functionsContent = 0;
-  module = {};
+  MlirOperation around{}, symbol{};
   std::size_t modules = 0;
-  for (MlirOperation op = root; op; op = capi.mlirOperationGetParentOperation(op))
+  for (MlirOperation op = root, below{}; op; below = op, op = capi.mlirOperationGetParentOperation(op))
     if (nameOf(op).isModule && ++modules == 1) {
-      module = op;
-      readSymbols(module);
+      around = op;
+      symbol = below;
     }
+  const bool isRead = areSymbolsRead && around == symbols.module && symbol && hasSameSymbol(symbol);
+  if (!isRead)
+    readSymbols(around);
+  areSymbolsRead = keepsSymbols;
   return modules <= 1;
+}
+
+// Whether a function has the symbol and the type with which the symbols of the module were read.
+bool VerifiedOps::hasSameSymbol(MlirOperation function) const {
+  const auto found = symbols.functions.find(function.pointer);
+  const auto attribute = [&](const char *name) {
+    return capi.mlirOperationGetAttributeByName(function, toStringRef(name)).pointer;
+  };
+  return found != symbols.functions.end() && found->second.first == attribute("sym_name") &&
+         found->second.second == attribute("function_type");
 }
 
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
@@ -71,7 +87,7 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   const Verdict verdict = visit(root, around, false);
   if (verdict == Verdict::Valid && !parent)
     contents.forgetOthers();
-  return verdict;
+  return finish(root, verdict);
 }
 
 // The manual computations around what is in an operation.
@@ -116,21 +132,50 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
 
 // The functions of a module with their types, and its meshes and grids.
 void VerifiedOps::readSymbols(MlirOperation module) {
-  Key found;
+  symbols = {};
+  symbols.module = module;
+  if (!module)
+    return;
+  std::unordered_set<const void *> found;
+  Key others;
   eachChild(capi, module, [&](MlirOperation child) {
     const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
     if (!symbol)
       return;
+    symbols.areDistinct = found.insert(symbol.pointer).second && symbols.areDistinct;
     if (nameOf(child).isFunction) {
       const MlirAttribute type = capi.mlirOperationGetAttributeByName(child, toStringRef("function_type"));
       if (type)
-        functionTypes[toView(capi.mlirStringAttrGetValue(symbol))] = capi.mlirTypeAttrGetValue(type);
-      functionsContent = mixed(mixed(functionsContent, symbol.pointer), type.pointer);
+        symbols.functionTypes[toView(capi.mlirStringAttrGetValue(symbol))] = capi.mlirTypeAttrGetValue(type);
+      symbols.functions.emplace(child.pointer, std::pair(symbol.pointer, type.pointer));
+      symbols.functionsContent = mixed(mixed(symbols.functionsContent, symbol.pointer), type.pointer);
     } else
-      found.push_back(asPointer(symbolSignatures.of(child)));
+      others.push_back(asPointer(symbolSignatures.of(child)));
   });
-  const auto number = static_cast<std::int32_t>(meshNumbers.size() + 1);
-  meshes = asPointer(meshNumbers.emplace(std::move(found), number).first->second);
+  const auto number = static_cast<std::int32_t>(symbolNumbers.size() + 1);
+  symbols.others = asPointer(symbolNumbers.emplace(std::move(others), number).first->second);
+}
+
+// Whether operations that have not changed refer to symbols with which they are valid. Callers of a function that is
+// gone are not looked for.
+bool VerifiedOps::hasVerifiedSymbols() const {
+  const Symbols &before = verifiedSymbols;
+  const auto isAsBefore = [&](const auto &function) {
+    const auto found = symbols.functionTypes.find(function.first);
+    return found == symbols.functionTypes.end() || found->second == function.second;
+  };
+  return symbols.module == before.module && symbols.others == before.others &&
+         (symbols.functionsContent == before.functionsContent ||
+          std::all_of(before.functionTypes.begin(), before.functionTypes.end(), isAsBefore));
+}
+
+// Remembers the symbols of a valid module.
+VerifiedOps::Verdict VerifiedOps::finish(MlirOperation root, Verdict verdict) {
+  const bool isKnown = symbols.module == verifiedSymbols.module && symbols.others == verifiedSymbols.others &&
+                       symbols.functionsContent == verifiedSymbols.functionsContent;
+  if (verdict == Verdict::Valid && root == symbols.module && !isKnown)
+    verifiedSymbols = symbols;
+  return verdict;
 }
 
 // Whether what an operation uses is defined before it, in its block or in one around.
@@ -184,11 +229,11 @@ std::pair<Content, std::int32_t> VerifiedOps::contentOf(MlirOperation op, const 
   if (name.kind == Kind::Container || name.kind == Kind::Unknown)
     return {{}, noSignature};
   Content content;
-  content.own = mixed(mixed(content.own, meshes), around.manual);
+  content.own = mixed(mixed(content.own, symbols.others), around.manual);
   content.own = mixed(content.own, asPointer(around.signature));
   content.own = mixed(content.own, asPointer(2 * around.name + isLast));
   if (name.kind == Kind::Call)
-    content.own = mixed(content.own, functionsContent);
+    content.own = mixed(content.own, symbols.functionsContent);
   if (name.kind == Kind::Edge)
     content.own = mixed(content.own, sourceOf(op));
   if (name.kind == Kind::OfConstants)
@@ -273,7 +318,7 @@ VerifiedOps::Verdict VerifiedOps::verdictAmongGrids(MlirOperation op) {
     return Verdict::Unknown;
   const MlirModule alone = capi.mlirModuleCreateEmpty(capi.mlirOperationGetLocation(op));
   const MlirBlock body = capi.mlirModuleGetBody(alone);
-  eachChild(capi, module, [&](MlirOperation child) {
+  eachChild(capi, symbols.module, [&](MlirOperation child) {
     if (nameOf(child).kind == Kind::OfGrids)
       capi.mlirBlockAppendOwnedOperation(body, capi.mlirOperationClone(child));
   });
@@ -324,7 +369,7 @@ VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name 
       key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
     return known(specialLeaves, std::move(key), op);
   }
-  key.push_back(meshes);
+  key.push_back(symbols.others);
   if (name.kind == Kind::OfGrids)
     return knownAmongGrids(std::move(key), op);
   key.push_back(around.manual);
@@ -345,8 +390,8 @@ std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
 
 bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
   const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
-  const auto found = functionTypes.find(toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
-  return found != functionTypes.end() && isCallOf(capi, found->second, call);
+  const auto found = symbols.functionTypes.find(toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
+  return found != symbols.functionTypes.end() && isCallOf(capi, found->second, call);
 }
 
 } // namespace mlir_shard

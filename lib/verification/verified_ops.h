@@ -52,6 +52,10 @@ public:
   // take memory, and passes that return what they change need none.
   void accept(MlirOperation root);
 
+  // Whether to assume that no symbol of the module around a root changes from now on, but the root itself where it is
+  // one. Returns the value before.
+  bool setKeepsSymbols(bool keeps);
+
   // The operations that the last run over all has found to have changed, or not to be known; none the next time.
   std::vector<Searched> takeChanged() { return std::exchange(changed, {}); }
 
@@ -87,10 +91,22 @@ private:
     MlirBlock block;
   };
 
+  // The symbols of a module. Names live in the context.
+  struct Symbols {
+    MlirOperation module;
+    const void *others = nullptr; // The number of its meshes and grids.
+    std::unordered_map<std::string_view, MlirType> functionTypes;
+    // The names and types of functions by operation, and a hash of all.
+    std::unordered_map<const void *, std::pair<const void *, const void *>> functions;
+    std::uint64_t functionsContent = 0;
+    bool areDistinct = true;
+  };
+
   static constexpr std::int32_t noSignature = -1;
 
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
+  bool hasSameSymbol(MlirOperation function) const;
   void prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const;
   Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
@@ -98,7 +114,6 @@ private:
   Verdict visitUser(MlirOperation user);
   Around aroundOf(MlirOperation op);
   const void *manualInside(MlirOperation op, const void *outer, std::int32_t signature);
-  bool haveOwnSymbols(MlirOperation module) const;
   bool isBefore(MlirOperation one, MlirOperation other) const;
   bool dominates(MlirValue value, MlirOperation user);
   Verdict visit(MlirOperation op, const Around &around, bool isLast);
@@ -120,6 +135,8 @@ private:
   bool isCallOfFunction(MlirOperation call) const;
   bool wholeKey(MlirOperation op, Key &key);
   void readSymbols(MlirOperation module);
+  bool hasVerifiedSymbols() const;
+  Verdict finish(MlirOperation root, Verdict verdict);
   bool areVisible(MlirOperation op);
   bool isBeforeUsers(MlirOperation op);
   const Name &nameOf(MlirOperation op);
@@ -139,15 +156,15 @@ private:
   // Of the run.
   bool accepting = false;
   bool remembers = false; // Whether a hash of each operation is kept.
-  MlirOperation module; // Around the root.
-  const void *meshes = nullptr;
-  std::unordered_map<std::string_view, MlirType> functionTypes; // The names live in the context.
-  std::uint64_t functionsContent = 0; // Of the names and types of the functions.
+  Symbols symbols;         // Of the module around the root.
+  Symbols verifiedSymbols; // Of the last module that was valid.
+  bool keepsSymbols = false;
+  bool areSymbolsRead = false; // Since they are kept.
   bool hasEdges = false;              // Whether there was one in the last run.
   PointerNumbers visitedUsers;        // Of the operations that are verified alone.
   MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
   Around lastAround;
-  std::unordered_map<Key, std::int32_t, PointersHash> meshNumbers, manualNumbers;
+  std::unordered_map<Key, std::int32_t, PointersHash> symbolNumbers, manualNumbers;
 };
 
 } // namespace mlir_shard

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -58,6 +59,18 @@ class Verified:
         return is_valid and self._are_valid(
             self._known.new_attribute_uses([*changed, *moved], attributed, verification.QUERIES, verification.SCOPES)
         )
+
+    @contextlib.contextmanager
+    def keeping_symbols(self, op: Any) -> Iterator[None]:
+        """Assumes in the context that of the symbols in the operation `op` only those change that are verified.
+
+        The symbols are then read once, not for each operation that is verified.
+        """
+        before = self._known.set_keeps_symbols(op._CAPIPtr, True)
+        try:
+            yield
+        finally:
+            self._known.set_keeps_symbols(op._CAPIPtr, before)
 
     def _have_valid_attributes(self) -> bool:
         return self._are_valid(self._known.changed_attribute_uses(verification.QUERIES, verification.SCOPES))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import itertools
 import sys
@@ -121,7 +122,7 @@ class _Run:
         self.instrumentations = instrumentations
         self.report = report
         self.errors: list[Diagnostic] = []
-        self.note: Diagnostic | None = None
+        self.make_note: Callable[[], Diagnostic] | None = None
         self.is_broken = False
         self.schedulable: dict[str, bool] = {}
         self._verified = verified_in(self.context)
@@ -131,7 +132,7 @@ class _Run:
         is_error = reported.severity == ir.DiagnosticSeverity.ERROR
         if is_error or self.report:
             copied = diagnostic.from_host(reported)
-            notes = (*copied.notes, self.note) if is_error and self.note else copied.notes
+            notes = (*copied.notes, self.make_note()) if is_error and self.make_note else copied.notes
             self._emit(dataclasses.replace(copied, notes=notes))
         return is_error or self.report is not None
 
@@ -175,10 +176,12 @@ class _Run:
     def _run_nest(self, op: Any, nest: Nest) -> bool:
         """Runs a nest on every operation that it is for: each may have an error of its own to report."""
         succeeded = True
-        for child in self._children(op, nest):
-            succeeded &= self.steps(child, nest)
-            if self.is_broken:
-                break
+        # A pass changes nothing beside the operation that it runs on.
+        with self._verified.keeping_symbols(op):
+            for child in self._children(op, nest):
+                succeeded &= self.steps(child, nest)
+                if self.is_broken:
+                    break
         return succeeded
 
     def _children(self, op: Any, nest: Nest) -> list[Any]:
@@ -298,7 +301,8 @@ class _Run:
             return True
         errors = len(self.errors)
         self._set_at_work(op, f"while it verified this '{op.name}' after {after}")
-        self.note = diagnostic.at("note", f"the operation is not valid after {after}", op.location)
+        note = f"the operation is not valid after {after}"
+        self.make_note = functools.partial(diagnostic.at, "note", note, op.location)
         try:
             with self._errors_to_handlers(), contextlib.suppress(ir.MLIRError):
                 if isinstance(changed, Changes):
@@ -307,7 +311,7 @@ class _Run:
                 else:
                     self._verified.verify(op)
         finally:
-            self.note = None
+            self.make_note = None
         return len(self.errors) == errors
 
 

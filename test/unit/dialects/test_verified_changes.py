@@ -89,6 +89,47 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
                 assert known(verified, module)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_random_changes_of_a_function_are_judged_as_by_the_host(seed: int, context: Any) -> None:
+    choose = random.Random(seed)
+    verified = Verified()
+    with context, ir.Location.unknown():
+        for _ in range(25):
+            module = parse(TEXT, context)
+            assert known(verified, module)
+            with verified.keeping_symbols(module.operation):
+                for function in ops_named(module, "func.func"):
+                    changed = Changed()
+                    for _ in range(choose.randrange(1, 3)):
+                        _mutate(function, choose, changed)
+                    assert known_changed(verified, function, changed) == by_host(function)
+            assert known(verified, module) == by_host(module)
+
+
+def test_a_function_that_changes_its_type_is_known_to_those_that_call_it(context: Any) -> None:
+    module = parse(
+        """
+      func.func private @callee(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }
+      func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = call @callee(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }""",
+        context,
+    )
+    verified = Verified()
+    assert known(verified, module)
+    callee, main = ops_named(module, "func.func")
+    with verified.keeping_symbols(module.operation):
+        assert known_changed(verified, main, Changed(ops_named(main, "func.call")))
+        with context:
+            callee.attributes["function_type"] = ir.Attribute.parse("(tensor<5xf32>) -> tensor<5xf32>")
+            callee.regions[0].blocks[0].arguments[0].set_type(ir.Type.parse("tensor<5xf32>"))
+        assert known_changed(verified, callee, Changed(attributed=[callee]))
+        assert by_host(callee)
+    assert not known_changed(verified, module, Changed(attributed=[callee]))
+    assert not by_host(module)
+
+
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_a_made_loop_may_not_use_what_has_an_edge(is_inside: bool, context: Any) -> None:
     verified = Verified()
