@@ -178,7 +178,13 @@ PYBIND11_MODULE(_native, module) {
            py::arg("op"), "The numbers of an operation's operands.")
       .def("results", [](const ModuleArrays &arrays, std::size_t op) { return arrays.results.group(op); },
            py::arg("op"), "The numbers of an operation's results.")
-      .def("arguments", &ModuleArrays::argumentsOf, py::arg("op"),
+      .def("boundary", [](const ModuleArrays &arrays, std::int32_t op) {
+             const ModuleArrays::Boundary found = arrays.boundaryOf(op);
+             return py::make_tuple(found.operands, found.results, found.arguments, found.returned);
+           }, py::arg("op"),
+           "The numbers of an operation's operands and results, of the arguments of the first block of each region, and of\n"
+           "the operands of the last operation of each region that is not empty.")
+      .def("arguments", py::overload_cast<std::int32_t>(&ModuleArrays::argumentsOf, py::const_), py::arg("op"),
            "The numbers of the arguments of the first block in an operation's first region; none where there is none.")
       .def_property_readonly("definers", column(&ModuleArrays::definers))
       .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,

@@ -117,11 +117,32 @@ std::vector<std::int32_t> ModuleArrays::outermost(const std::function<Closes(std
 }
 
 std::vector<std::int32_t> ModuleArrays::argumentsOf(std::int32_t op) const {
-  std::vector<std::int32_t> found;
   const MlirRegion region = capi.mlirOperationGetFirstRegion(ops.at(op));
-  const MlirBlock block = region ? capi.mlirRegionGetFirstBlock(region) : MlirBlock{};
+  return argumentsOf(region ? capi.mlirRegionGetFirstBlock(region) : MlirBlock{});
+}
+
+std::vector<std::int32_t> ModuleArrays::argumentsOf(MlirBlock block) const {
+  std::vector<std::int32_t> found;
   for (std::intptr_t i = 0, count = block ? capi.mlirBlockGetNumArguments(block) : 0; i < count; ++i)
     found.push_back(numberOf(capi.mlirBlockGetArgument(block, i)));
+  return found;
+}
+
+ModuleArrays::Boundary ModuleArrays::boundaryOf(std::int32_t op) const {
+  Boundary found{operands.group(op), results.group(op), {}, {}};
+  for (MlirRegion region = capi.mlirOperationGetFirstRegion(ops.at(op)); region;
+       region = capi.mlirRegionGetNextInOperation(region)) {
+    MlirBlock block = capi.mlirRegionGetFirstBlock(region), last = block;
+    found.arguments.push_back(argumentsOf(block));
+    for (; block; block = capi.mlirBlockGetNextInRegion(block))
+      last = block;
+    if (!last)
+      continue;
+    const MlirOperation terminator = lastInBlock(capi, last);
+    std::vector<std::int32_t> &returned = found.returned.emplace_back();
+    for (std::intptr_t i = 0, count = terminator ? capi.mlirOperationGetNumOperands(terminator) : 0; i < count; ++i)
+      returned.push_back(numberOf(capi.mlirOperationGetOperand(terminator, i)));
+  }
   return found;
 }
 

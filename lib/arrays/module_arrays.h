@@ -64,6 +64,13 @@ public:
   // The numbers of the arguments of the first block in an operation's first region; none where there is none.
   std::vector<std::int32_t> argumentsOf(std::int32_t op) const;
 
+  // The values that pass into and out of an operation with regions: see `Boundary` in Python.
+  struct Boundary {
+    std::vector<std::int32_t> operands, results;
+    std::vector<std::vector<std::int32_t>> arguments, returned;
+  };
+  Boundary boundaryOf(std::int32_t op) const;
+
   // Whether each value is an operand once, and no more.
   std::string usedOnce() const;
 
@@ -114,6 +121,7 @@ public:
   MadeOps made;                       // What was put in since by what rewrites by these arrays.
 
 private:
+  std::vector<std::int32_t> argumentsOf(MlirBlock block) const;
   void visit(MlirOperation op, std::int32_t parent, Signatures &known);
   void shrinkToFit();
   void replace(std::int32_t op, MlirOperation by);

@@ -135,15 +135,10 @@ public:
                                   [&](MlirType type) { return isWanted(host.capsule(type)); }));
   }
 
-  std::vector<OptionalCapsules> takeLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
-                                                const std::string &attribute) const {
-    std::vector<OptionalCapsules> taken;
-    for (const auto &attributes : takeLinks(capi, {name, attribute}, side, host.operations(ops))) {
-      OptionalCapsules &row = taken.emplace_back();
-      for (MlirAttribute one : attributes)
-        row.push_back(host.optional(one));
-    }
-    return taken;
+  py::tuple takeLinksBehind(const std::vector<Capsule> &ops, Side side, const std::string &name,
+                            const std::string &attribute) const {
+    const TakenLinks taken = takeLinks(capi, {name, attribute}, side, host.operations(ops));
+    return py::make_tuple(taken.numbers, host.capsules(taken.attributes), host.capsules(taken.users));
   }
 
 private:
@@ -240,8 +235,8 @@ void defineEditor(py::module_ &module) {
            "Gives those operations.")
       .def("take_links", &Editor::takeLinksBehind, py::arg("ops"), py::arg("side"), py::arg("name"),
            py::arg("attribute"),
-           "Removes the operations of a name that are the only use of an argument or result; gives the attributes\n"
-           "that they had for each operation, None where there is none.");
+           "Removes the operations of a name that are the only use of an argument or result; gives for each of `ops` the\n"
+           "numbers of their attributes, -1 for none, these attributes by number, and the users of what was removed.");
 }
 
 } // namespace mlir_shard

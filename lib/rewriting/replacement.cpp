@@ -4,10 +4,12 @@
 #include "rewriting/replacement.h"
 
 #include "ir/below.h"
+#include "ir/pointer_map.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace mlir_shard {
 namespace {
@@ -203,22 +205,40 @@ std::vector<MlirOperation> addLinks(const Capi &capi, const Link &link, Side sid
   return made;
 }
 
-std::vector<std::vector<MlirAttribute>> takeLinks(const Capi &capi, const Link &link, Side side,
-                                                  const std::vector<MlirOperation> &ops) {
-  std::vector<std::vector<MlirAttribute>> taken;
+TakenLinks takeLinks(const Capi &capi, const Link &link, Side side, const std::vector<MlirOperation> &ops) {
+  TakenLinks taken;
+  PointerMap known;
+  PointerNumbers seenUsers;
+  std::unordered_set<const void *> removed;
+  const auto numberOf = [&](MlirAttribute attribute) {
+    const auto [number, isNew] = known.insert(attribute.pointer, static_cast<std::int32_t>(taken.attributes.size()));
+    if (isNew)
+      taken.attributes.push_back(attribute);
+    return number;
+  };
   for (MlirOperation op : ops) {
     const MlirIdentifier name = capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(link.name));
-    std::vector<MlirAttribute> &attributes = taken.emplace_back();
+    std::vector<std::int32_t> &numbers = taken.numbers.emplace_back();
     for (MlirValue value : valuesOf(capi, op, side)) {
       const MlirOperation found = linkOf(capi, value, name);
-      attributes.push_back(found ? capi.mlirOperationGetAttributeByName(found, toStringRef(link.attribute))
-                                 : MlirAttribute{});
-      if (found) {
-        capi.mlirValueReplaceAllUsesOfWith(capi.mlirOperationGetResult(found, 0), value);
-        capi.mlirOperationDestroy(found);
+      const MlirAttribute attribute =
+          found ? capi.mlirOperationGetAttributeByName(found, toStringRef(link.attribute)) : MlirAttribute{};
+      numbers.push_back(attribute ? numberOf(attribute) : -1);
+      if (!found)
+        continue;
+      const MlirValue result = capi.mlirOperationGetResult(found, 0);
+      for (MlirOpOperand use = capi.mlirValueGetFirstUse(result); use; use = capi.mlirOpOperandGetNextUse(use)) {
+        const MlirOperation user = capi.mlirOpOperandGetOwner(use);
+        if (seenUsers.insert(user.pointer).second)
+          taken.users.push_back(user);
       }
+      capi.mlirValueReplaceAllUsesOfWith(result, value);
+      capi.mlirOperationDestroy(found);
+      removed.insert(found.pointer);
     }
   }
+  const auto isRemoved = [&](MlirOperation user) { return removed.count(user.pointer) > 0; };
+  taken.users.erase(std::remove_if(taken.users.begin(), taken.users.end(), isRemoved), taken.users.end());
   return taken;
 }
 

@@ -58,9 +58,14 @@ std::vector<MlirOperation> addLinks(const Capi &capi, const Link &link, Side sid
                                     const std::vector<std::vector<MlirAttribute>> &attributes,
                                     const std::function<bool(MlirType)> &isWanted);
 
-// Removes the links that are the only use of an argument or a result; gives for each operation their attributes, none
-// where there is no link.
-std::vector<std::vector<MlirAttribute>> takeLinks(const Capi &capi, const Link &link, Side side,
-                                                  const std::vector<MlirOperation> &ops);
+// Links that were removed.
+struct TakenLinks {
+  std::vector<std::vector<std::int32_t>> numbers; // For each value of each operation that of its link's attribute, or -1.
+  std::vector<MlirAttribute> attributes;          // The distinct ones, by number.
+  std::vector<MlirOperation> users;               // Of the links, but for links that were removed too.
+};
+
+// Removes the links that are the only use of an argument or a result.
+TakenLinks takeLinks(const Capi &capi, const Link &link, Side side, const std::vector<MlirOperation> &ops);
 
 } // namespace mlir_shard

@@ -9,6 +9,7 @@ use is an `sdy.data_flow_edge`, the result of that op carries it. The idea is Sh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,10 +105,26 @@ def sharding_before_barriers(value: Any) -> TensorSharding | None:
     return sharding_of(value)
 
 
-def _argument_sharding(op: Any, index: int) -> TensorSharding | None:
+def body_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
+    """The shardings of the arguments of a computation as its body sees them: without manual axes.
+
+    None where it has none, or where they cannot be read.
+    """
     shardings = value_of(op, "in_shardings", TensorShardingPerValue)
-    if shardings is None or index >= len(shardings.shardings):
-        return None
-    sharding: TensorSharding = shardings.shardings[index]
-    manual = value_of(op, "manual_axes", ManualAxes)
-    return sharding if manual is None else sharding.without_axes(manual.value)
+    return None if shardings is None else _without_axes(shardings.shardings, manual_axes(op))
+
+
+def manual_axes(op: Any) -> tuple[str, ...]:
+    """The manual axes of a computation; none of a named one."""
+    axes = value_of(op, "manual_axes", ManualAxes)
+    return () if axes is None else axes.value
+
+
+@functools.lru_cache(4096)
+def _without_axes(shardings: tuple[TensorSharding, ...], axes: tuple[str, ...]) -> tuple[TensorSharding, ...]:
+    return tuple(sharding.without_axes(axes) for sharding in shardings)
+
+
+def _argument_sharding(op: Any, index: int) -> TensorSharding | None:
+    shardings = body_shardings(op)
+    return None if shardings is None or index >= len(shardings) else shardings[index]

@@ -34,6 +34,35 @@ class DataFlowEdge:
     other_targets: tuple[Any, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The values that pass into and out of an op with regions: all `ir.Value`s, or all numbers of `ModuleArrays`.
+
+    Args:
+        operands, results: those of the op.
+        arguments: for each region the arguments of its first block.
+        returned: for each region that is not empty the operands of the last op of its last block.
+    """
+
+    operands: Sequence[Any]
+    results: Sequence[Any]
+    arguments: Sequence[Sequence[Any]]
+    returned: Sequence[Sequence[Any]]
+
+    @staticmethod
+    def of(op: Any) -> Boundary:
+        """The values of an op."""
+        regions = [list(region.blocks) for region in op.regions]
+        arguments = [list(blocks[0].arguments) if blocks else [] for blocks in regions]
+        return Boundary(
+            list(op.operands), list(op.results), arguments, [_returned(blocks[-1]) for blocks in regions if blocks]
+        )
+
+
+def _returned(block: Any) -> list[Any]:
+    return list(block.operations[len(block.operations) - 1].operands)
+
+
 def check_edges(edges: Iterable[Any], op: Any) -> str | None:
     """The edges are edges of the op: targets are its own, each in one edge, and what an edge ties has one shape."""
     known: dict[Any, int] = {}
@@ -86,6 +115,7 @@ def _shown(value: Any) -> str:
 
 
 EdgeFunction = Callable[[Any], Iterable[DataFlowEdge]]
+KnownEdgeFunction = Callable[[Boundary], Iterable[DataFlowEdge]]
 GetShardings = Callable[[Any], Sequence["TensorSharding | None"]]
 SetShardings = Callable[[Any, Sequence[TensorSharding]], None]
 
@@ -102,11 +132,10 @@ class _ArgumentShardings:
 class _Entry:
     function: EdgeFunction
     arguments: _ArgumentShardings | None = None
-    is_checked: bool = True
 
 
 _ROLE = "data-flow edges"
-_entries: dict[str, _Entry] = {}
+_entries: dict[str, _Entry | KnownEdgeFunction] = {}
 
 
 def data_flow_edges(
@@ -145,19 +174,38 @@ def data_flow_edges(
     return register
 
 
-def _known(*names: str) -> Callable[[EdgeFunction], EdgeFunction]:
+def _known(*names: str) -> Callable[[KnownEdgeFunction], KnownEdgeFunction]:
     """Registers the edges of ops that are known well enough not to be checked."""
 
-    def register(function: EdgeFunction) -> EdgeFunction:
-        _entries.update(dict.fromkeys(names, _Entry(function, is_checked=False)))
+    def register(function: KnownEdgeFunction) -> KnownEdgeFunction:
+        _entries.update(dict.fromkeys(names, function))
         return function
 
     return register
 
 
+def _registered(name: str) -> _Entry | None:
+    """What a dialect has registered for ops of a name."""
+    entry = _entries.get(name)
+    return entry if isinstance(entry, _Entry) else None
+
+
 def has_edges(name: str) -> bool:
     """Whether ops of this name have data-flow edges."""
     return name in _entries
+
+
+def are_known(name: str) -> bool:
+    """Whether the edges of ops of this name follow from their boundaries: see `known_edges`."""
+    return name in _entries and _registered(name) is None
+
+
+def known_edges(name: str, boundary: Boundary) -> tuple[DataFlowEdge, ...]:
+    """The data-flow edges of an op whose edges are known, between the values of its boundary."""
+    entry = _entries[name]
+    if isinstance(entry, _Entry):
+        raise ValueError(f"the edges of '{name}' are its dialect's to tell")
+    return tuple(entry(boundary))
 
 
 def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
@@ -168,8 +216,8 @@ def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
     entry = _entries.get(op.name)
     if entry is None:
         return ()
-    if not entry.is_checked:
-        return tuple(entry.function(op))
+    if not isinstance(entry, _Entry):
+        return tuple(entry(Boundary.of(op)))
     edges: tuple[DataFlowEdge, ...] = ask(_ROLE, entry.function, op)
     violation = check_edges(edges, op)
     if violation:
@@ -179,7 +227,8 @@ def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
 
 def keeps_argument_shardings(name: str) -> bool:
     """Whether a dialect says where ops of this name keep the shardings of their block arguments."""
-    return name in _entries and _entries[name].arguments is not None
+    entry = _registered(name)
+    return entry is not None and entry.arguments is not None
 
 
 def argument_shardings(op: Any) -> list[TensorSharding | None]:
@@ -187,7 +236,7 @@ def argument_shardings(op: Any) -> list[TensorSharding | None]:
 
     Raises InterfaceError where the function that was registered fails, or does not give one or None for each.
     """
-    entry = _entries.get(op.name)
+    entry = _registered(op.name)
     if entry is None or entry.arguments is None:
         return []
     role, count = "getter of argument shardings", len(owning_arguments(op))
@@ -204,7 +253,7 @@ def argument_shardings(op: Any) -> list[TensorSharding | None]:
 
 def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None:
     """Attaches the shardings of the block arguments that own edges where the op's dialect keeps them."""
-    entry = _entries.get(op.name)
+    entry = _registered(op.name)
     if entry is not None and entry.arguments is not None:
         ask("setter of argument shardings", entry.arguments.set, op, tuple(shardings))
 
@@ -214,75 +263,54 @@ def owning_arguments(op: Any) -> list[Any]:
     return [edge.owner for edge in edges_of(op) if isinstance(edge.owner.owner, ir.Block)]
 
 
-def _arguments(op: Any, region: int) -> Sequence[Any]:
-    blocks = op.regions[region].blocks
-    return list(blocks[0].arguments) if len(blocks) else []
-
-
-def _terminators(op: Any) -> list[Any]:
-    """The last op of the last block of each region that has one; a region is left from there."""
-    return [_last(region.blocks[len(region.blocks) - 1]) for region in op.regions if len(region.blocks)]
-
-
-def _last(block: Any) -> Any:
-    return block.operations[len(block.operations) - 1].operation
-
-
 @_known("sdy.manual_computation", "sdy.named_computation")
-def _computation(op: Any) -> Iterable[DataFlowEdge]:
-    for argument, operand in zip(_arguments(op, 0), op.operands, strict=True):
+def _computation(values: Boundary) -> Iterable[DataFlowEdge]:
+    for argument, operand in zip(values.arguments[0], values.operands, strict=True):
         yield DataFlowEdge(argument, (operand,))
-    yield from _from_terminators(op)
+    yield from _from_terminators(values)
 
 
 @_known("stablehlo.case", "stablehlo.if", "scf.if", "scf.index_switch", "scf.execute_region")
-def _from_terminators(op: Any) -> Iterable[DataFlowEdge]:
-    returned = [list(terminator.operands) for terminator in _terminators(op)]
-    for index, result in enumerate(op.results):
-        yield DataFlowEdge(result, tuple(values[index] for values in returned if index < len(values)))
+def _from_terminators(values: Boundary) -> Iterable[DataFlowEdge]:
+    for index, result in enumerate(values.results):
+        yield DataFlowEdge(result, tuple(of_region[index] for of_region in values.returned if index < len(of_region)))
 
 
 @_known("stablehlo.optimization_barrier")
-def _operand_by_operand(op: Any) -> Iterable[DataFlowEdge]:
-    return (DataFlowEdge(result, (operand,)) for result, operand in zip(op.results, op.operands, strict=True))
+def _operand_by_operand(values: Boundary) -> Iterable[DataFlowEdge]:
+    return (DataFlowEdge(result, (operand,)) for result, operand in zip(values.results, values.operands, strict=True))
 
 
 @_known("stablehlo.while")
-def _stablehlo_while(op: Any) -> Iterable[DataFlowEdge]:
-    returned = _terminators(op)[-1].operands
-    arguments = [_arguments(op, region) for region in range(len(op.regions))]
-    for index, result in enumerate(op.results):
-        others = tuple(of_region[index] for of_region in arguments)
-        yield DataFlowEdge(result, (op.operands[index], returned[index]), others)
+def _stablehlo_while(values: Boundary) -> Iterable[DataFlowEdge]:
+    for result, operand, returned, *arguments in zip(
+        values.results, values.operands, values.returned[-1], *values.arguments, strict=True
+    ):
+        yield DataFlowEdge(result, (operand, returned), tuple(arguments))
 
 
 @_known("scf.for")
-def _scf_for(op: Any) -> Iterable[DataFlowEdge]:
+def _scf_for(values: Boundary) -> Iterable[DataFlowEdge]:
     # The bounds and the step come before what is carried, the induction variable before its arguments.
-    return _loop(op, bounds=3, induction_variables=1)
-
-
-def _loop(op: Any, bounds: int, induction_variables: int) -> Iterable[DataFlowEdge]:
-    arguments, returned = _arguments(op, 0), _terminators(op)[0].operands
-    for index, result in enumerate(op.results):
-        sources = (op.operands[bounds + index], returned[index])
-        yield DataFlowEdge(result, sources, (arguments[induction_variables + index],))
+    carried, arguments = values.operands[3:], values.arguments[0][1:]
+    for result, operand, returned, argument in zip(values.results, carried, values.returned[0], arguments, strict=True):
+        yield DataFlowEdge(result, (operand, returned), (argument,))
 
 
 @_known("scf.forall")
-def _scf_forall(op: Any) -> Iterable[DataFlowEdge]:
+def _scf_forall(values: Boundary) -> Iterable[DataFlowEdge]:
     # The tensors that are shared come last among the operands and among the arguments.
-    arguments, count = _arguments(op, 0), len(op.results)
-    first_operand, first_argument = len(op.operands) - count, len(arguments) - count
-    for index, result in enumerate(op.results):
-        yield DataFlowEdge(result, (op.operands[first_operand + index],), (arguments[first_argument + index],))
+    arguments, count = values.arguments[0], len(values.results)
+    first_operand, first_argument = len(values.operands) - count, len(arguments) - count
+    for index, result in enumerate(values.results):
+        yield DataFlowEdge(result, (values.operands[first_operand + index],), (arguments[first_argument + index],))
 
 
 @_known("scf.while")
-def _scf_while(op: Any) -> Iterable[DataFlowEdge]:
-    condition, repeated = _terminators(op)
-    for index, argument in enumerate(_arguments(op, 0)):
-        yield DataFlowEdge(argument, (op.operands[index], repeated.operands[index]))
+def _scf_while(values: Boundary) -> Iterable[DataFlowEdge]:
+    condition, repeated = values.returned
+    for argument, operand, returned in zip(values.arguments[0], values.operands, repeated, strict=True):
+        yield DataFlowEdge(argument, (operand, returned))
     # The first operand of the condition says whether to go on.
-    for index, (result, argument) in enumerate(zip(op.results, _arguments(op, 1), strict=True)):
-        yield DataFlowEdge(result, (condition.operands[1 + index],), (argument,))
+    for result, passed, argument in zip(values.results, condition[1:], values.arguments[1], strict=True):
+        yield DataFlowEdge(result, (passed,), (argument,))

@@ -113,6 +113,10 @@ class ModuleArrays:
         """The numbers of the arguments of the first block in an operation's first region; none where there is none."""
         return self._arrays.arguments(op)
 
+    def boundary(self, op: int) -> tuple[list[int], list[int], list[list[int]], list[list[int]]]:
+        """The values that pass into and out of an operation with regions, by number: see `Boundary`."""
+        return self._arrays.boundary(op)
+
     def representatives(self) -> list[Any]:
         """The first `ir.Operation` of each signature."""
         return [ir.Operation._CAPICreate(capsule) for capsule in self._host.representatives(self._arrays)]

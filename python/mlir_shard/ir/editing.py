@@ -292,13 +292,17 @@ def add_links(
     )
 
 
-def take_links(ops: Sequence[Any], side: Side, name: str, attribute: str) -> list[list[Any]]:
+def take_links(
+    ops: Sequence[Any], side: Side, name: str, attribute: str
+) -> tuple[list[list[int]], list[Any], OperationList]:
     """Removes the operations called `name` that are the only use of an argument or result of operations.
 
-    Gives for each of `ops` what each of them had as `attribute`; None where it had none, or where there was none.
+    Returns:
+        For each of `ops` the numbers of what each of them had as `attribute`, -1 where it had none, or where there was
+        none; these attributes by number; and the users of what was removed.
     """
-    taken = _editor().take_links(capsules_of(ops), side, name, attribute)
-    return [[None if one is None else _attribute(one) for one in of_op] for of_op in taken]
+    numbers, attributes, users = _editor().take_links(capsules_of(ops), side, name, attribute)
+    return numbers, list(map(_attribute, attributes)), OperationList(users)
 
 
 ADDITIONS = ("arith.addf", "arith.addi", "linalg.add", "stablehlo.add", "tosa.add")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Adding and sinking `sdy.data_flow_edge`s: around one operation, or of all named computations of a module together."""
+"""Adding and sinking `sdy.data_flow_edge`s: around one operation, or around many whose edges are known."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects import data_flow_edges, sdy
-from mlir_shard.dialects.attribute import value_or_none
-from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, sharding_of
+from mlir_shard.dialects.attribute import value_of
+from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, body_shardings, manual_axes, sharding_of
 from mlir_shard.dialects.data_flow_edges import is_static, is_static_tensor
 from mlir_shard.ir.editing import Side, add_links, attribute_columns, take_links
 from mlir_shard.ir.operation_list import OperationList
 from mlir_shard.ir.values import insertion_point_after
-from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.shardings import rank_of
 
@@ -63,15 +63,6 @@ def _filled(shardings: Sequence[TensorSharding | None], types: Sequence[Any]) ->
     return None if ref is None else TensorShardingPerValue.filled(shardings, map(rank_of, types), ref).shardings
 
 
-def argument_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
-    """The shardings of the block arguments that own edges as the body sees them: without manual axes."""
-    if op.name not in ARGUMENT_OWNERS or "in_shardings" not in op.attributes:
-        return None
-    shardings: tuple[TensorSharding, ...] = op.attributes["in_shardings"].value.shardings
-    manual = _manual_axes(op)
-    return tuple(sharding.without_axes(manual) for sharding in shardings)
-
-
 def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None:
     """Sets the shardings of the block arguments that own edges; the manual axes stay as they are.
 
@@ -82,18 +73,11 @@ def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None
         return
     new = tuple(shardings)
     if op.name == MANUAL:
-        manual = _manual_axes(op)
+        manual = manual_axes(op)
         outer = op.attributes["in_shardings"].value.shardings
         frames = (EdgeFrame(old, manual, into_body=True) for old in outer)
         new = tuple(frame.to_outside(one) for frame, one in zip(frames, new, strict=True))
     op.attributes["in_shardings"] = sdy.attribute(TensorShardingPerValue(new), op.context)
-
-
-def _manual_axes(op: Any) -> tuple[str, ...]:
-    if op.name != MANUAL:
-        return ()
-    axes: ManualAxes = op.attributes["manual_axes"].value
-    return axes.value
 
 
 def result_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
@@ -116,28 +100,55 @@ def _results_attribute(op: Any) -> str:
 
 COMPUTATION = "sdy.named_computation"
 _SHARDING = "sharding"
-_SIDES = ((Side.ARGUMENTS, "in_shardings"), (Side.RESULTS, "out_shardings"))
+# Known ops of which all arguments of the first region own edges; of all known ops all results do.
+_WITH_ARGUMENTS = (*ARGUMENT_OWNERS, "scf.while")
+# The attributes that the shardings on a side depend on.
+_ATTRIBUTES = {Side.ARGUMENTS: ("in_shardings", "manual_axes"), Side.RESULTS: ("out_shardings", sdy.SHARDING)}
 Shardings = tuple[TensorSharding, ...]
 
 
-def add_computation_edges(computations: Sequence[Any]) -> OperationList:
-    """Puts an edge with its sharding between each argument or result of computations and its uses; gives the edges.
+def add_known_edges(ops: Sequence[Any]) -> OperationList:
+    """Puts an edge with its sharding between each owner and its uses, for ops whose edges are known; gives the edges.
 
-    Those that have an edge keep it, and what has no static shape needs none.
+    Owners that have an edge keep it, and what has no static shape needs none.
     """
-    columns = attribute_columns(computations, *(name for _, name in _SIDES))
     made: list[Any] = []
-    for (side, _), column in zip(_SIDES, columns, strict=True):
-        of_each = {attribute: _one_by_one(attribute) for attribute in set(column)}
-        edges = [of_each[attribute] for attribute in column]
-        made += add_links(computations, side, EDGE, _SHARDING, edges, is_static).capsules
+    for side in _ATTRIBUTES:
+        owning = _owning(ops, side)
+        known: dict[Any, list[Any]] = {}
+        edges = []
+        for op, key in zip(owning, _attributes(owning, side), strict=True):
+            if key not in known:
+                known[key] = _one_by_one(op, side)
+            edges.append(known[key])
+        made += add_links(owning, side, EDGE, _SHARDING, edges, is_static).capsules
     return OperationList(made)
 
 
-def _one_by_one(attribute: Any) -> list[Any]:
-    """The attributes for the edges; none for an attribute that cannot be read."""
-    value = value_or_none(attribute, TensorShardingPerValue)
-    return [] if value is None else [sdy.attribute(sharding, attribute.context) for sharding in value.shardings]
+def sink_known_edges(ops: Sequence[Any]) -> OperationList:
+    """Gives the owners of edges the shardings of these, which go, for ops whose edges are known; gives their users.
+
+    Shardings that are missing are open on the first one's mesh; where all are missing the owners keep theirs.
+    """
+    users: list[Any] = []
+    for side in _ATTRIBUTES:
+        owning = _owning(ops, side)
+        rows, attributes, users_of_edges = take_links(owning, side, EDGE, _SHARDING)
+        users += users_of_edges.capsules
+        set_shardings = set_argument_shardings if side is Side.ARGUMENTS else set_result_shardings
+        known: dict[Any, Any] = {}
+        for op, row, before in zip(owning, rows, _attributes(owning, side), strict=True):
+            key = (before, *_taken_key(op, side, row))
+            name = "in_shardings" if side is Side.ARGUMENTS else _results_attribute(op)
+            if key in known:
+                if known[key] is not None:
+                    op.attributes[name] = known[key]
+                continue
+            shardings = _taken(op, side, row, attributes)
+            if shardings is not None:
+                set_shardings(op, shardings)
+            known[key] = None if shardings is None else op.attributes.get(name)
+    return OperationList(users)
 
 
 def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, Shardings | None]]:
@@ -146,31 +157,55 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
     They are those of the edges, which go: open on the first one's mesh where they are missing. Where all are missing,
     they are the computation's own.
     """
-    own = attribute_columns(computations, *(name for _, name in _SIDES))
     sides = []
-    for (side, _), attributes in zip(_SIDES, own, strict=True):
-        taken = take_links(computations, side, EDGE, _SHARDING)
-        known: dict[tuple[Any, ...], Shardings | None] = {}
+    for side in _ATTRIBUTES:
+        own = _attributes(computations, side)
+        rows, attributes, _ = take_links(computations, side, EDGE, _SHARDING)
+        known: dict[Any, Shardings | None] = {}
         found = []
-        for computation, of_edges, attribute in zip(computations, taken, attributes, strict=True):
-            is_missing = any(one is None for one in of_edges)
-            # The types decide only on shardings that are missing.
-            key = (attribute, *of_edges, *(_types(computation, side) if is_missing else ()))
+        for computation, row, attribute in zip(computations, rows, own, strict=True):
+            key = (attribute, *_taken_key(computation, side, row))
             if key not in known:
-                shardings = list(map(sdy.sharding_or_none, of_edges))
-                known[key] = _filled(shardings, _types(computation, side)) or _own(attribute)
+                known[key] = _taken(computation, side, row, attributes) or _own(computation, side)
             found.append(known[key])
         sides.append(found)
     return list(zip(*sides, strict=True))
 
 
-def _types(computation: Any, side: Side) -> list[Any]:
-    owners = computation.results if side is Side.RESULTS else computation.regions[0].blocks[0].arguments
+def _owning(ops: Sequence[Any], side: Side) -> Sequence[Any]:
+    """The ops of which all arguments or all results own edges."""
+    return ops if side is Side.RESULTS else [op for op in ops if op.name in _WITH_ARGUMENTS]
+
+
+def _attributes(ops: Sequence[Any], side: Side) -> list[tuple[Any, ...]]:
+    """What the shardings on a side of each op depend on."""
+    are_computations = [op.name in ARGUMENT_OWNERS for op in ops]
+    return list(zip(are_computations, *attribute_columns(ops, *_ATTRIBUTES[side]), strict=True))
+
+
+def _own(op: Any, side: Side) -> Shardings | None:
+    """The shardings that an op has itself; None where there are none, or where they cannot be read."""
+    if side is Side.ARGUMENTS:
+        return body_shardings(op)
+    shardings = value_of(op, _results_attribute(op), TensorShardingPerValue)
+    return None if shardings is None else shardings.shardings
+
+
+def _one_by_one(op: Any, side: Side) -> list[Any]:
+    return [sdy.attribute(sharding, op.context) for sharding in _own(op, side) or ()]
+
+
+def _taken_key(op: Any, side: Side, row: Sequence[int]) -> tuple[Any, ...]:
+    """What the shardings that an op gets from edges depend on: the types decide only on those that are missing."""
+    return (*row, *(_types(op, side) if -1 in row else ()))
+
+
+def _taken(op: Any, side: Side, row: Sequence[int], attributes: Sequence[Any]) -> Shardings | None:
+    """The shardings that an op gets from edges whose attributes have these numbers; None where all are missing."""
+    shardings = [sdy.sharding_or_none(attributes[number]) if number >= 0 else None for number in row]
+    return _filled(shardings, _types(op, side)) if any(shardings) else None
+
+
+def _types(op: Any, side: Side) -> list[Any]:
+    owners = op.results if side is Side.RESULTS else op.regions[0].blocks[0].arguments
     return [owner.type for owner in owners]
-
-
-def _own(attribute: Any) -> Shardings | None:
-    if attribute is None:
-        return None
-    shardings: Shardings = attribute.value.shardings
-    return shardings

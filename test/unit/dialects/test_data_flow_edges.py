@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+import mlir_shard
 from mlir_shard import asm
 from mlir_shard.dialects import data_flow_edges as flow
 from mlir_shard.dialects.contexts import create_context
-from mlir_shard.dialects.data_flow import edge_owner
+from mlir_shard.dialects.data_flow import edge_owner, sharding_of
+from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import ops_below
+from mlir_shard.transforms.reshard.sharded_function import ShardedFunction
 
 
 def find(text: str, name: str) -> Iterator[Any]:
@@ -73,3 +76,83 @@ def test_a_dialect_registers_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "func.func @f(%a: f32) -> f32 { %0 = math.exp %a : f32 \n return %0 : f32 }"
     for op in find(text, "math.exp"):
         assert flow.edges_of(op) == (flow.DataFlowEdge(op.results[0], (op.operands[0],)),)
+
+
+# Of each known op one, with what its edges leave out: bounds, induction variables, conditions, a tensor of its own.
+KNOWN = """
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func @f(%n: index, %c: i1, %i: tensor<i32>, %a: tensor<8xf32>, %b: tensor<8xf32>) {
+    %0:2 = stablehlo.optimization_barrier %a, %i : tensor<8xf32>, tensor<i32>
+    %1:2 = "stablehlo.case"(%i) ({
+      stablehlo.return %a, %i : tensor<8xf32>, tensor<i32>
+    }, {
+      stablehlo.return %0#0, %0#1 : tensor<8xf32>, tensor<i32>
+    }) : (tensor<i32>) -> (tensor<8xf32>, tensor<i32>)
+    %2:2 = stablehlo.while(%u = %i, %v = %a) : tensor<i32>, tensor<8xf32>
+      attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>, <@mesh, [{"x"}]>]>} cond {
+      %3 = stablehlo.compare LT, %u, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %3 : tensor<i1>
+    } do {
+      %3 = stablehlo.add %v, %b : tensor<8xf32>
+      stablehlo.return %u, %3 : tensor<i32>, tensor<8xf32>
+    }
+    %4 = sdy.manual_computation(%b, %a) in_shardings=[<@mesh, [{"x", "y"}]>, <@mesh, [{"y"}], replicated={"x"}>]
+        out_shardings=[<@mesh, [{"x", "y"}]>] manual_axes={"x"} (%u: tensor<4xf32>, %v: tensor<8xf32>) {
+      sdy.return %u : tensor<4xf32>
+    } : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %5 = sdy.named_computation<"g">(%b) in_shardings=[<@mesh, [{"y"}]>] out_shardings=[<@mesh, [{"x"}]>]
+        (%u: tensor<8xf32>) {
+      sdy.return %u : tensor<8xf32>
+    } : (tensor<8xf32>) -> tensor<8xf32>
+    %6 = scf.for %k = %n to %n step %n iter_args(%u = %a) -> tensor<8xf32> {
+      scf.yield %u : tensor<8xf32>
+    }
+    %7 = scf.forall (%k) in (%n) shared_outs(%u = %a) -> tensor<8xf32> {
+      scf.forall.in_parallel {}
+    }
+    %8:2 = scf.while (%u = %a, %v = %b) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      scf.condition(%c) %v, %u : tensor<8xf32>, tensor<8xf32>
+    } do {
+    ^bb0(%u: tensor<8xf32>, %v: tensor<8xf32>):
+      scf.yield %u, %v : tensor<8xf32>, tensor<8xf32>
+    }
+    %9 = scf.if %c -> tensor<8xf32> {
+      scf.yield %a : tensor<8xf32>
+    } else {
+      scf.yield %b : tensor<8xf32>
+    }
+    return
+  }
+"""
+
+
+def test_edges_of_known_ops_are_the_same_between_numbers_as_between_values() -> None:
+    arrays = ModuleArrays(asm.parse_module(KNOWN, create_context()))
+    found = set()
+    for number in range(len(arrays)):
+        op = arrays.operation(number)
+        if not flow.are_known(op.name):
+            continue
+        found.add(op.name)
+        between_values = [
+            (
+                arrays.number_of(edge.owner),
+                *(tuple(map(arrays.number_of, of)) for of in (edge.sources, edge.other_targets)),
+            )
+            for edge in flow.edges_of(op)
+        ]
+        between_numbers = flow.known_edges(op.name, flow.Boundary(*arrays.boundary(number)))
+        assert between_values == [(edge.owner, edge.sources, edge.other_targets) for edge in between_numbers]
+        assert between_values
+    assert len(found) == 9
+
+
+@pytest.mark.parametrize("has_edge_ops", [False, True])
+def test_a_function_read_into_arrays_has_the_shardings_around_edges(has_edge_ops: bool) -> None:
+    module = asm.parse_module(KNOWN, create_context())
+    if has_edge_ops:
+        mlir_shard.run(module, "builtin.module(sdy-add-data-flow-edges)")
+    (function,) = [op for op in ops_below(module) if op.name == "func.func"]
+    read = ShardedFunction(function)
+    values = [read.arrays.value(number).maybe_downcast() for number in range(read.arrays.value_count)]
+    assert [read.sharding_of(number) for number in range(len(values))] == list(map(sharding_of, values))

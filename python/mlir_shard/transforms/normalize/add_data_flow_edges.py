@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow_edges import edges_of, has_edges, is_static_tensor
+from mlir_shard.dialects.data_flow_edges import are_known, edges_of, has_edges, is_static_tensor
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, operations_named, operations_where
+from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.call_graph import has_body, main_function
-from mlir_shard.transforms.data_flow_edges import add_edges
+from mlir_shard.transforms.data_flow_edges import add_edges, add_known_edges
 from mlir_shard.transforms.func_edges import FUNC_EDGE
 from mlir_shard.transforms.shardings import Side, shardings_of
 
@@ -33,12 +34,14 @@ class AddDataFlowEdges(ModulePass):
     needs = staticmethod(has_edges)
 
     def run(self, op: Any) -> Changes | bool:
-        made = []
-        for inner in operations_where(op, has_edges):
-            owners = [edge.owner for edge in edges_of(inner)]
-            made += add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)])
-            made += add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)])
-        return Changes(made) if made else False
+        found = operations_where(op, has_edges)
+        made = list(add_known_edges([inner for inner in found if are_known(inner.name)]).capsules)
+        for inner in found:
+            if not are_known(inner.name):
+                owners = [edge.owner for edge in edges_of(inner)]
+                made += capsules_of(add_edges([owner for owner in owners if isinstance(owner.owner, ir.Block)]))
+                made += capsules_of(add_edges([owner for owner in owners if not isinstance(owner.owner, ir.Block)]))
+        return Changes(OperationList(made)) if made else False
 
 
 @register

@@ -38,7 +38,7 @@ from mlir_shard.transforms.call_graph import (
 )
 from mlir_shard.transforms.data_flow_edges import (
     COMPUTATION,
-    add_computation_edges,
+    add_known_edges,
     edge_of,
     result_shardings,
     set_result_shardings,
@@ -167,7 +167,7 @@ class ImportFuncCalls(ModulePass):
             graph.functions[name].erase()
         capsules = list(capsules_of(made))
         if self.add_data_flow_edges_on_named_computations:
-            capsules += add_computation_edges(operations_named(op, COMPUTATION)).capsules
+            capsules += add_known_edges(operations_named(op, COMPUTATION)).capsules
         if has_sunk:
             return True
         return Changes(OperationList(capsules)) if capsules else False

@@ -13,19 +13,20 @@ from typing import Any
 from mlir_shard._native import ExpressionKind as Kind
 from mlir_shard.asm.module import native_host
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import edges_of, has_edges
+from mlir_shard.dialects.data_flow import body_shardings, sharding_of
+from mlir_shard.dialects.data_flow_edges import are_known, edges_of, has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import (
     attribute_columns,
     first_names,
     functions,
+    operations_named,
     operations_where,
     terminator,
 )
-from mlir_shard.ir.operation_list import OperationList
-from mlir_shard.ir.values import users
+from mlir_shard.ir.operation_list import OperationList, capsules_of
+from mlir_shard.ir.values import users as users_of
 from mlir_shard.passes.analyses import analysis, held_operations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
@@ -40,12 +41,12 @@ from mlir_shard.transforms.data_flow_edges import (
     EDGE,
     MANUAL,
     argument_owners,
-    argument_shardings,
     edge_of,
     result_shardings,
     set_argument_shardings,
     set_result_shardings,
     shardings_of_edges,
+    sink_known_edges,
 )
 from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_func_edges
 from mlir_shard.transforms.kept_collectives import kept_collectives
@@ -199,32 +200,46 @@ class SinkDataFlowEdges(FunctionPass):
     def run(self, op: Any) -> Changes | bool:
         found = operations_where(op, _is_edge_or_owner)
         owners = [one for one in found if one.name != EDGE]
-        edges = [one for one in found if one.name == EDGE]
-        for owner in owners:
-            self._sink(owner)
+        for owner in owners if self.sink_debug_sharding_origins or self.sink_debug_propagation_edge_sharding else ():
+            self._keep_debug_info(owner)
+        users = list(sink_known_edges([owner for owner in owners if are_known(owner.name)]).capsules)
+        others = [owner for owner in owners if not are_known(owner.name)]
+        for owner in others:
+            _sink(owner)
+        # Those of other ops, and those that are not the only user of an owner.
+        edges = operations_named(op, EDGE)
         # Edges may use each other.
-        changed = {user: None for edge in edges for user in users(edge.results[0]) if user.name != EDGE}
+        left = {user: None for edge in edges for user in users_of(edge.results[0]) if user.name != EDGE}
         for edge in edges:
             edge.results[0].replace_all_uses_with(edge.operands[0])
             edge.erase()
-        return Changes([*changed], owners) if found else False
+        return Changes(OperationList([*users, *capsules_of([*left])]), owners) if found else False
 
-    def _sink(self, op: Any) -> None:
-        owners = [edge.owner for edge in edges_of(op)]
-        arguments = [owner for owner in owners if isinstance(owner.owner, ir.Block)]
-        results = [owner for owner in owners if not isinstance(owner.owner, ir.Block)]
-        of_arguments = shardings_of_edges(arguments)
-        if of_arguments is not None:
-            set_argument_shardings(op, of_arguments)
-        of_results = shardings_of_edges(results)
-        if of_results is not None:
-            set_result_shardings(op, of_results)
+    def _keep_debug_info(self, op: Any) -> None:
+        arguments, results = _owners_of(op)
         if self.sink_debug_sharding_origins:
             _keep(op, arguments, debug_record.SHARDING_ORIGINS, debug_record.BLOCK_ARG_SHARDING_ORIGINS)
             _keep(op, results, debug_record.SHARDING_ORIGINS, debug_record.RESULT_SHARDING_ORIGINS)
         if self.sink_debug_propagation_edge_sharding:
             _keep(op, arguments, debug_record.PROPAGATION_EDGES, debug_record.BLOCK_ARG_PROPAGATION_EDGES)
             _keep(op, results, debug_record.PROPAGATION_EDGES, debug_record.RESULT_PROPAGATION_EDGES)
+
+
+def _owners_of(op: Any) -> tuple[list[Any], list[Any]]:
+    """The arguments and the results that own a data-flow edge of an op."""
+    owners = [edge.owner for edge in edges_of(op)]
+    arguments = [owner for owner in owners if isinstance(owner.owner, ir.Block)]
+    return arguments, [owner for owner in owners if not isinstance(owner.owner, ir.Block)]
+
+
+def _sink(op: Any) -> None:
+    arguments, results = _owners_of(op)
+    of_arguments = shardings_of_edges(arguments)
+    if of_arguments is not None:
+        set_argument_shardings(op, of_arguments)
+    of_results = shardings_of_edges(results)
+    if of_results is not None:
+        set_result_shardings(op, of_results)
 
 
 def _keep(op: Any, owners: Sequence[Any], on_edge: str, on_owner: str) -> None:
@@ -285,7 +300,7 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
                 if even != list(results):
                     set_result_shardings(one, even)
                     is_changed = True
-            arguments = argument_shardings(one)
+            arguments = body_shardings(one)
             if arguments is not None:
                 even = evenly(arguments, argument_owners(one))
                 if even != list(arguments):

@@ -7,13 +7,22 @@ The class of an op orders propagation: whether it passes a tensor on, broadcasts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS
-from mlir_shard.dialects.data_flow_edges import argument_shardings, edges_of, owning_arguments, set_argument_shardings
+from mlir_shard.dialects.data_flow_edges import (
+    Boundary,
+    are_known,
+    argument_shardings,
+    edges_of,
+    known_edges,
+    owning_arguments,
+    set_argument_shardings,
+)
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.stablehlo import call_target
@@ -21,20 +30,18 @@ from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.sharding import AxisRef, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import EdgeFrame, mesh_of
+from mlir_shard.transforms.data_flow_edges import MANUAL
 from mlir_shard.transforms.propagate.value_graph import OpClass, ValueGraph
 
 _IN_SHARDINGS = "in_shardings"
 
 
-def edge_frame(op: Any, owner: Any) -> EdgeFrame | None:
-    """What an edge of a manual computation needs to know of it; None for an edge of any other op."""
-    if op.name != "sdy.manual_computation":
-        return None
+def edge_frames(op: Any) -> list[EdgeFrame]:
+    """What the edges of a manual computation need to know of it, those of its arguments first."""
     manual_axes = sdy.value(op.attributes["manual_axes"]).value
-    into_body = isinstance(owner, ir.BlockArgument)
-    shardings = sdy.value(op.attributes[_IN_SHARDINGS if into_body else "out_shardings"]).shardings
-    index = ir.BlockArgument(owner).arg_number if into_body else ir.OpResult(owner).result_number
-    return EdgeFrame(shardings[index], manual_axes, into_body)
+    ins, outs = (sdy.value(op.attributes[name]).shardings for name in (_IN_SHARDINGS, "out_shardings"))
+    into_body = [EdgeFrame(sharding, manual_axes, into_body=True) for sharding in ins]
+    return into_body + [EdgeFrame(sharding, manual_axes, into_body=False) for sharding in outs]
 
 
 def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
@@ -49,18 +56,14 @@ def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
         ranks = [rank_of(owner.type) for owner, _ in kept]
         set_argument_shardings(op, TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref).shardings)
         return
-    frame = edge_frame(op, argument)
-    if frame is not None:
-        sharding = frame.to_outside(sharding)
+    if op.name == MANUAL:
+        sharding = edge_frames(op)[argument.arg_number].to_outside(sharding)
     if _IN_SHARDINGS in op.attributes:
         shardings = sdy.value(op.attributes[_IN_SHARDINGS])
     else:
         ranks = [rank_of(value.type) for value in argument.owner.arguments]
         shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
     op.attributes[_IN_SHARDINGS] = sdy.attribute(shardings.replace(argument.arg_number, sharding), op.context)
-
-
-NAMED_COMPUTATION = "sdy.named_computation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +77,20 @@ class NumberedEdge:
     frame: EdgeFrame | None = None
 
 
-def numbered_edges(
-    arrays: ModuleArrays, ops: Sequence[tuple[int, str]], returns: Mapping[int, int]
-) -> Iterator[NumberedEdge]:
-    """The edges of ops, given with their names; `returns` has the op that ends the body of each computation."""
+def numbered_edges(arrays: ModuleArrays, ops: Iterable[tuple[int, str]]) -> Iterator[NumberedEdge]:
+    """The edges of ops, given with their names."""
     for op, name in ops:
-        yield from _of_computation(arrays, op, returns[op]) if name == NAMED_COMPUTATION else _of_any(arrays, op)
+        yield from _of_known(arrays, op, name) if are_known(name) else _of_any(arrays, op)
 
 
-def _of_computation(arrays: ModuleArrays, op: int, terminator: int) -> Iterator[NumberedEdge]:
-    for argument, operand in zip(arrays.arguments(op), arrays.operands(op), strict=True):
-        yield NumberedEdge(argument, (operand,), (), is_of_argument=True)
-    for result, returned in zip(arrays.results(op), arrays.operands(terminator), strict=True):
-        yield NumberedEdge(result, (returned,), (), is_of_argument=False)
+def _of_known(arrays: ModuleArrays, op: int, name: str) -> Iterator[NumberedEdge]:
+    edges = known_edges(name, Boundary(*arrays.boundary(op)))
+    frames: Iterable[EdgeFrame | None] = repeat(None)
+    if name == MANUAL:
+        frames = edge_frames(arrays.operation(op))
+    for edge, frame in zip(edges, frames, strict=False):
+        is_of_argument = arrays.definers[edge.owner] < 0
+        yield NumberedEdge(edge.owner, edge.sources, edge.other_targets, is_of_argument, frame)
 
 
 def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
@@ -96,14 +100,12 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
             raise ValueError(f"a data-flow edge has a value that is not in the module: {value}")
         return found
 
-    ir_op = arrays.operation(op)
-    for edge in edges_of(ir_op):
+    for edge in edges_of(arrays.operation(op)):
         yield NumberedEdge(
             number(edge.owner),
             tuple(map(number, edge.sources)),
             tuple(map(number, edge.other_targets)),
             isinstance(edge.owner, ir.BlockArgument),
-            edge_frame(ir_op, edge.owner),
         )
 
 

@@ -141,7 +141,7 @@ class ModuleReader:
         """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
         survey, arrays = self._survey, self.arrays
         edges = {}
-        for edge in numbered_edges(arrays, survey.edge_ops, survey.returns):
+        for edge in numbered_edges(arrays, survey.edge_ops):
             on_edge = survey.edge_results.get(edge.owner) if arrays.used_once[edge.owner] else None
             place = (edge.owner if on_edge is None else on_edge) + 1
             for target in (edge.owner, *edge.other_targets):

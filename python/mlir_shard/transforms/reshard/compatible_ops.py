@@ -44,14 +44,12 @@ from mlir_shard.transforms.reshard.op_choices import (
     RESHARDED_ALWAYS,
     AskedOp,
     OpChoices,
-    ShardedFunction,
     Signature,
     Way,
     kind_of,
     size_of,
     tensor_of,
 )
-from mlir_shard.transforms.reshard.op_rules import OpRules
 from mlir_shard.transforms.reshard.reduced_operands import (
     check_terminator,
     common_unreduced,
@@ -59,6 +57,7 @@ from mlir_shard.transforms.reshard.reduced_operands import (
     unreduced_axes,
 )
 from mlir_shard.transforms.reshard.result_shardings import RestingShardings, summands
+from mlir_shard.transforms.reshard.sharded_function import OpRules, ShardedFunction
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shardings_of
@@ -215,7 +214,9 @@ class CompatibleOps:
     def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
         """Inserts what an op needs, but for what it returns, and whether that is all its equivalence class needs."""
         if signature.way is Way.EDGES:
-            self._targets.process_edges(self._arrays.operation(number))
+            # Unless in full, sources are brought to their owners only as far as unreduced axes are concerned.
+            if (self._is_full or self._asks_all) and not self._function.brings_all(number):
+                self._targets.process_edges(self._arrays.operation(number))
         elif signature.way is Way.CALL:
             self._targets.process_call(self._arrays.operation(number), self._sources(number))
         elif signature.way is Way.RETURN:

@@ -4,132 +4,22 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
 from typing import Any
 
-from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
-from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.values import element_size
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
-from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.propagation import order_of, propagation_key
-from mlir_shard.transforms.shardings import Side, shardings_of
-
-UNSHARDED = 0
-
-
-class ShardedFunction:
-    """The operations and values of a function by number, with the number of each value's sharding.
-
-    Equal shardings have equal numbers, and none at all has UNSHARDED. Whoever puts something in the place of a value
-    says so by `replaced`, and `changed` has the values of which that was said: what is read here is the function as it
-    was. `any_sizes` is as of `ModuleArrays`.
-    """
-
-    def __init__(self, function: Any, any_sizes: Callable[[str], bool] | None = None) -> None:
-        self.arrays = ModuleArrays(function, (sdy.SHARDING,), any_sizes)
-        self.representatives = self.arrays.representatives()
-        self.shardings: list[TensorSharding | None] = [None]
-        self._by_sharding: dict[TensorSharding | None, int] = {None: UNSHARDED}
-        self.numbers = array("i", [UNSHARDED]) * self.arrays.value_count
-        self._origins: dict[int, int] = {}
-        self._read(function)
-
-    def sharding_of(self, value: int) -> TensorSharding | None:
-        """The sharding of a value."""
-        return self.shardings[self.numbers[value]]
-
-    def number(self, sharding: TensorSharding | None) -> int:
-        """The number of a sharding."""
-        number = self._by_sharding.setdefault(sharding, len(self.shardings))
-        if number == len(self.shardings):
-            self.shardings.append(sharding)
-        return number
-
-    @property
-    def has_barriers(self) -> bool:
-        """Whether some value has passed a propagation barrier."""
-        return bool(self._origins)
-
-    def replaced(self, value: int, sharding: TensorSharding | None) -> None:
-        """Records that users of a value have another one now, with this sharding."""
-        self.numbers[value] = self.number(sharding)
-        self._origins.pop(value, None)
-
-    def number_before_barriers(self, value: int) -> int:
-        """The number of the sharding of a value, or of the one it passes a chain of propagation barriers from."""
-        return self.numbers[self._origins.get(value, value)]
-
-    def in_post_order(self, ops: list[int]) -> list[int]:
-        """The operations, which are in pre-order, each after those inside it."""
-        parents = self.arrays.parents
-        if all(parents[op] < 0 for op in ops):
-            return ops
-        # Pre-order numbers the operations inside one right after it, so the last of them is where it ends.
-        ends = list(range(len(self.arrays)))
-        for op in reversed(ends):
-            if parents[op] >= 0:
-                ends[parents[op]] = max(ends[parents[op]], ends[op])
-        return sorted(ops, key=lambda op: (ends[op], -op))
-
-    def _read(self, function: Any) -> None:
-        arrays = self.arrays
-        arrays.set_result_numbers(sdy.SHARDING, self._numbers_of, self.numbers)
-        own, edges, barriers = {}, set(), set()
-        for signature, op in enumerate(self.representatives):
-            if has_edges(op.name):
-                edges.add(signature)
-            elif op.name == "sdy.propagation_barrier":
-                barriers.add(signature)
-            elif sdy.sharding_key(op) != sdy.SHARDING:
-                own[signature] = [self.number(sdy.get_sharding(result)) for result in op.results]
-        if own or edges or barriers:
-            read = {*own, *edges, *barriers}
-            for op in arrays.with_signatures([one in read for one in range(len(self.representatives))]):
-                signature = arrays.signatures[op]
-                if signature in own:
-                    for value, number in zip(arrays.results(op), own[signature], strict=True):
-                        self.numbers[value] = number
-                elif signature in edges:
-                    self._read_around_edges(arrays.operation(op))
-                else:
-                    operand = arrays.operands(op)[0]
-                    self._origins[arrays.results(op)[0]] = self._origins.get(operand, operand)
-        blocks = function.regions[0].blocks
-        if len(blocks) and len(blocks[0].arguments):
-            # They are read before anything that could use them, so their numbers come one after the other.
-            first = arrays.number_of(blocks[0].arguments[0]) or 0
-            for index, sharding in enumerate(shardings_of(function, Side.ARGUMENTS)):
-                self.numbers[first + index] = self.number(sharding)
-
-    def _numbers_of(self, attribute: Any) -> list[int]:
-        value = sdy.value(attribute)
-        return [self.number(one) for one in value.shardings] if isinstance(value, TensorShardingPerValue) else []
-
-    def _read_around_edges(self, op: Any) -> None:
-        for result in op.results:
-            self._set_value(result)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    self._set_value(argument)
-
-    def _set_value(self, value: Any) -> None:
-        number = self.arrays.number_of(value)
-        if number is not None:
-            self.numbers[number] = self.number(sharding_of(value))
-
 
 _DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 _INDEXING = (

@@ -23,8 +23,8 @@ from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.device_sets import have_different_devices
-from mlir_shard.transforms.reshard.op_choices import UNSHARDED, ShardedFunction, Signature, Way
-from mlir_shard.transforms.reshard.op_rules import OpRules
+from mlir_shard.transforms.reshard.op_choices import Signature, Way
+from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, ShardedFunction
 
 Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
 
