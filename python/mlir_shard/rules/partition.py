@@ -142,6 +142,11 @@ class PartitionRule:
     allows_uneven: bool = False
     pure: bool = False
 
+    @property
+    def sets_types_alone(self) -> bool:
+        """Whether an op becomes local by the types of its results alone."""
+        return self.localize is set_result_types
+
     def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
         """The factors that must be replicated for `localize` to be right.
 

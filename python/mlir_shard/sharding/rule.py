@@ -43,10 +43,16 @@ class DimMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMapping:
+class TensorMapping(HashedOnce):
     """One mapping for each dimension of a tensor."""
 
     dim_mappings: tuple[DimMapping, ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            return self._hashed(self.dim_mappings)
 
     @staticmethod
     def of(*dims: Sequence[int]) -> TensorMapping:

@@ -86,6 +86,9 @@ class DeviceGrid:
     _known_axes: dict[tuple[str | Mesh, Axes], GridAxes] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
+    _placements: dict[tuple[TensorSharding | None, int], Placement] = field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
     _local_types: dict[tuple[Any, Placement], Any] = field(init=False, compare=False, repr=False, default_factory=dict)
     _blocked_tensors: dict[tuple[Any, Placement], BlockedTensor] = field(
         init=False, compare=False, repr=False, default_factory=dict
@@ -278,6 +281,12 @@ class DeviceGrid:
 
     def placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
         """The placement of a tensor of this sharding; without one it is replicated."""
+        found = self._placements.get((sharding, rank))
+        if found is None:
+            found = self._placements[sharding, rank] = self._placement(sharding, rank)
+        return found
+
+    def _placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
         ref = None if sharding is None else sharding.mesh_or_ref
         other = None if ref is None else self.others.get(ref)
         if sharding is None or ref is None or (other is not None and other.is_maximal):

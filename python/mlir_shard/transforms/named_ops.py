@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.rules.builder import rank_of
 
 COLLECTIVES = op_names(
     "sdy",
@@ -34,3 +35,9 @@ def differs_by_device(op: Any) -> bool:
     """Whether devices that run an op as it is get, or do, what one of them should."""
     has_side_effect = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
     return has_side_effect or op.name in DIFFERENT_BY_DEVICE or op.name.startswith("shard.")
+
+
+def makes_only(op: Any) -> bool:
+    """Returns whether an op makes its results of no tensors, the same ones on every device."""
+    has_tensors = any(rank_of(value.type) for value in op.operands)
+    return not len(op.regions) and not has_tensors and not differs_by_device(op)

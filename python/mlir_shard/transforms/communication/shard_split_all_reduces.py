@@ -16,7 +16,7 @@ from mlir_shard.ir.values import users
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules import RuleCache
 from mlir_shard.transforms.communication.collective_forms import OnBlock, num_bytes, on_block, scattered
-from mlir_shard.transforms.communication.device_uniformity import KnownUniform
+from mlir_shard.transforms.communication.device_uniformity import KnownUniform, UniformValues
 from mlir_shard.transforms.shardings import rule_cache
 
 _ALL_REDUCE = "shard.all_reduce"
@@ -67,8 +67,12 @@ def _dims(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> list[int]:
 
 
 def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, known: KnownUniform) -> bool:
+    # Which op comes next does not depend on the dimension.
+    same = known.of(reduce)
+    if _next(reduce, reduce.results[0], same) is None:
+        return False
     for dim in _dims(reduce, grids):
-        if chain := _chain(reduce, dim, rules, known):
+        if chain := _chain(reduce, dim, rules, same):
             known.forget(one.results[0] for one in (reduce, *(of_chain.op for of_chain in chain)))
             _apply(reduce, dim, chain, list(shard.grid_axes(reduce)), _num_blocks(reduce, grids))
             return True
@@ -77,22 +81,33 @@ def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, 
 
 def _behind(reduce: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
     """The elementwise op that alone uses a value behind an all-reduce, whose result has its shape."""
+    user = _only_user(reduce, value)
+    return None if user is None else on_block(user, value, dim, rules)
+
+
+def _only_user(reduce: Any, value: Any) -> Any | None:
+    """The only op that uses a value, in the block of an all-reduce; None where others do, or it is in another block."""
     using = users(value)
-    if len(using) != 1 or using[0].block != reduce.block:
-        return None
-    return on_block(using[0], value, dim, rules)
+    return using[0] if len(using) == 1 and using[0].block == reduce.block else None
 
 
-def _chain(reduce: Any, dim: int, rules: RuleCache, known: KnownUniform) -> list[OnBlock]:
+def _next(reduce: Any, value: Any, same: UniformValues) -> Any | None:
+    """The only op that uses a value behind an all-reduce, of which all other operands are uniform."""
+    user = _only_user(reduce, value)
+    # A device computes blocks that others use.
+    return user if user and all(one == value or same.has(one) for one in user.operands) else None
+
+
+def _chain(reduce: Any, dim: int, rules: RuleCache, same: UniformValues) -> list[OnBlock]:
     """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
     found: list[OnBlock] = []
-    value, same = reduce.results[0], known.of(reduce)
-    while (behind := _behind(reduce, value, dim, rules)) is not None:
-        # A device computes blocks that others use.
-        if not same.has_captured(behind.op) or not all(one == value or same.has(one) for one in behind.op.operands):
+    value = reduce.results[0]
+    while (user := _next(reduce, value, same)) is not None:
+        behind = on_block(user, value, dim, rules)
+        if behind is None or not same.has_captured(user):
             break
         found.append(behind)
-        value = behind.op.results[0]
+        value = user.results[0]
     limit = num_bytes(reduce.results[0].type) or 0
     while found and ((size := num_bytes(found[-1].op.results[0].type)) is None or size > limit):
         found.pop()

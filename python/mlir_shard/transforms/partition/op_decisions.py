@@ -161,10 +161,14 @@ class OpDecisions:
     def __init__(self, grid: DeviceGrid, *, exchanges: bool = True) -> None:
         self._grid = grid
         self._exchanges = exchanges
-        self._known: dict[Hashable, Decision] = {}
         self._shardings: dict[Placement, TensorSharding] = {}
-        # By the numbers of rules, which are kept with them.
-        self._unshardable: dict[tuple[int, int, bool], tuple[frozenset[int], OpShardingRule, PartitionRule]] = {}
+        self._known: dict[Hashable, Decision] = {}
+        # The decisions for shards that are all full, for rules of any sizes.
+        self._even: dict[Hashable, Decision] = {}
+        # By the identity of rules, which are kept with them.
+        self._forms: dict[int, tuple[_RuleForm, OpShardingRule]] = {}
+        self._distinct_forms: dict[Hashable, _RuleForm] = {}
+        self._unshardable: dict[tuple[int, int, bool], tuple[frozenset[int], PartitionRule]] = {}
 
     def decide(
         self,
@@ -175,19 +179,28 @@ class OpDecisions:
         wanted: tuple[Placement, ...],
     ) -> Decision:
         """As far as operands and wanted results agree, the factors of the op stay sharded."""
+        form = self._form(rule)
         reduction: Reduction = reduction_op if self._exchanges else reduction_kind
         kind = reduction(op) if rule.reduction_factors else None
-        is_combined = (
-            self._exchanges and kind is None and bool(rule.reduction_factors) and combination_of(op) is not None
+        is_reducible = (
+            not rule.reduction_factors or kind is not None or (self._exchanges and combination_of(op) is not None)
         )
-        if is_combined:
-            reduction = lambda op: ReductionOp.SUM  # noqa: E731
-        unshardable = self._unshardable_factors(op, rule, partition, reduction)
+        unshardable = self._never_shardable(form, rule, partition, is_reducible)
+        if partition.unshardable is not None:
+            unshardable |= partition.unshardable_here(op, rule)
         windows: tuple[Window, ...] = ()
         if self._exchanges:
             windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
             # Their partition rules exchange what moves along these.
             unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
+        if not windows and not form.is_compound:
+            of_any_sizes = (form.number, unshardable, kind, have, wanted)
+            even = self._even.get(of_any_sizes)
+            if even is None:
+                axes = axes_of_dimensions((*have, *wanted), rule, unshardable)
+                even = self._even[of_any_sizes] = _decision(rule, axes, kind)
+            if not self._is_uneven_somewhere(rule, even):
+                return even
         key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
         known = self._known.get(key)
         # What is in an op's regions matters where blocks are uneven.
@@ -195,19 +208,34 @@ class OpDecisions:
             known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
         return known
 
-    def _unshardable_factors(
-        self, op: Any, rule: OpShardingRule, partition: PartitionRule, reduction: Reduction
+    def _form(self, rule: OpShardingRule) -> _RuleForm:
+        found = self._forms.get(id(rule))
+        if found is None:
+            key = (
+                rule.operand_mappings,
+                rule.result_mappings,
+                rule.reduction_factors,
+                rule.need_replication_factors,
+                rule.permutation_factors,
+            )
+            form = self._distinct_forms.get(key)
+            if form is None:
+                form = self._distinct_forms[key] = _RuleForm(len(self._distinct_forms), rule.has_compound_dimensions)
+            found = self._forms[id(rule)] = form, rule
+        return found[0]
+
+    def _never_shardable(
+        self, form: _RuleForm, rule: OpShardingRule, partition: PartitionRule, is_reducible: bool
     ) -> frozenset[int]:
-        is_reducible = not rule.reduction_factors or reduction(op) is not None
-        key = id(rule), id(partition), is_reducible
+        key = form.number, id(partition), is_reducible
         known = self._unshardable.get(key)
         if known is None:
-            known = self._unshardable[key] = partition.never_shardable(rule, is_reducible=is_reducible), rule, partition
-        return known[0] | partition.unshardable_here(op, rule)
+            known = self._unshardable[key] = partition.never_shardable(rule, is_reducible=is_reducible), partition
+        return known[0]
 
     def _is_uneven_somewhere(self, rule: OpShardingRule, decision: Decision) -> bool:
         sizes = zip(rule.factor_sizes, decision.factor_axes, strict=True)
-        return any(not self._grid.is_even(size, axes) for size, axes in sizes)
+        return any(axes and not self._grid.is_even(size, axes) for size, axes in sizes)
 
     def _decide(
         self,
@@ -237,18 +265,8 @@ class OpDecisions:
             if not refused:
                 break
             unshardable |= frozenset(refused)
-        partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
-        return Decision(
-            tuple(Placement(_axes_of_dims(mapping, axes)) for mapping in rule.operand_mappings),
-            tuple(
-                Placement(_axes_of_dims(mapping, axes), *(() if kind is None else (partial, kind)))
-                for mapping in rule.result_mappings
-            ),
-            axes,
-            tuple(factor for factor in uneven if _is_masked(op, rule, factor)),
-            partial if kind is None else (),
-            tuple(halo for halo in halos.values() if halo is not None),
-        )
+        masked = tuple(factor for factor in uneven if _is_masked(op, rule, factor))
+        return _decision(rule, axes, kind, masked, tuple(halo for halo in halos.values() if halo is not None))
 
     def _projection(
         self, rule: OpShardingRule, have: Sequence[Placement], wanted: Sequence[Placement]
@@ -275,6 +293,34 @@ class OpDecisions:
             dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
             found = self._shardings[placement] = TensorSharding.closed_with(dims, grid.mesh)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleForm:
+    """What rules have in common that differ in the sizes of factors alone: a number, and if dimensions are compound."""
+
+    number: int
+    is_compound: bool
+
+
+def _decision(
+    rule: OpShardingRule,
+    axes: tuple[GridAxes, ...],
+    kind: ReductionOp | None,
+    uneven: tuple[int, ...] = (),
+    halos: tuple[HaloUpdate, ...] = (),
+) -> Decision:
+    """Returns the decision to shard factors along these axes; `kind` reduces partial results where a collective can."""
+    partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
+    reduced = () if kind is None else (partial, kind)
+    return Decision(
+        tuple(Placement(_axes_of_dims(mapping, axes)) for mapping in rule.operand_mappings),
+        tuple(Placement(_axes_of_dims(mapping, axes), *reduced) for mapping in rule.result_mappings),
+        axes,
+        uneven,
+        partial if kind is None else (),
+        halos,
+    )
 
 
 def _axes_of_dims(mapping: TensorMapping, axes: Sequence[GridAxes]) -> tuple[GridAxes, ...]:

@@ -20,7 +20,7 @@ from mlir_shard.resharding.grid_search import Kind
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.rules import RuleError
-from mlir_shard.rules.builder import rank_of, shape_of
+from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.partition import PartitionRule, partition_rule_for
 from mlir_shard.rules.registry import context_of
 from mlir_shard.rules.uneven_shards import mask_of
@@ -30,7 +30,7 @@ from mlir_shard.transforms.device_grid import DeviceGrid, GridError
 from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
-from mlir_shard.transforms.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device
+from mlir_shard.transforms.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device, makes_only
 from mlir_shard.transforms.normalize.shard_drop_callbacks import is_callback, is_droppable
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
 from mlir_shard.transforms.partition.op_decisions import (
@@ -256,9 +256,7 @@ class Planner:
             self._check_manual(op)
         captured = self._captured(op) if len(op.regions) else ()
         partition, rule = partition_rule_for(op), self._rules.rule_for(op)
-        has_tensors = any(rank_of(value.type) for value in op.operands)
-        makes_only = rule is None and not len(op.regions) and not has_tensors and not differs_by_device(op)
-        if partition is None or (rule is None and not makes_only):
+        if partition is None or (rule is None and not makes_only(op)):
             return self._whole(op, captured, partition)
         declared = self._values.declared(op)
         if rule is None:
@@ -312,8 +310,9 @@ class Planner:
         return OpPlan(op, reshards, Role.DRAWN, results=self._results(op, tuple(map(replicated, op.results))))
 
     def _note_gathered(self, op: Any, decision: Decision) -> None:
-        is_sharded = any(self._values.have(value).used for value in op.operands)
-        if is_sharded and not any(decision.factor_axes):
+        if any(decision.factor_axes):
+            return
+        if any(self._values.have(value).used for value in op.operands):
             pairs = set(zip(op.operands, decision.needed, strict=True))
             received = sum(self._values.missing_bytes(value, needed) for value, needed in pairs)
             why = "as its tensors do not agree on shards that it can be computed in"

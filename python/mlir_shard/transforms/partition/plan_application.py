@@ -126,22 +126,15 @@ class PlanApplication:
         """Carries out one plan; those before it have been."""
         op = planned.op
         place = op.parent.operation if planned.role is Role.LEFT else op
-        with ir.InsertionPoint(place), op.location:
-            operands: list[Any] = []
-            known: dict[Any, Any] = {}
-            for value, resharding in zip(op.operands, planned.operand_reshards, strict=True):
-                if (value, resharding) not in known:
-                    known[value, resharding] = self._emit(value, resharding)
-                operands.append(known[value, resharding])
-            for captured in planned.captured:
-                user, number = captured.uses[0]
-                replace_uses(captured.uses, self._emit(user.operands[number], captured.resharding))
-        if planned.role in (Role.REPLACED, Role.LEFT):
-            replace_with(place, operands[: len(place.results)])
-            return
-        for index, (resharding, value) in enumerate(zip(planned.operand_reshards, operands, strict=True)):
-            if resharding is not None:
-                op.operands[index] = value
+        is_replaced = planned.role in (Role.REPLACED, Role.LEFT)
+        if is_replaced or planned.captured or any(planned.operand_reshards):
+            operands = self._reshard_operands(planned, place)
+            if is_replaced:
+                replace_with(place, operands[: len(place.results)])
+                return
+            for index, (resharding, value) in enumerate(zip(planned.operand_reshards, operands, strict=True)):
+                if resharding is not None:
+                    op.operands[index] = value
         if planned.role is Role.CONSTANT:
             self._constant(planned)
         elif planned.role is Role.ENTERED:
@@ -150,6 +143,21 @@ class PlanApplication:
             set_types(op, planned.results.types, planned.argument_types)
         else:
             self._compute(planned)
+
+    def _reshard_operands(self, planned: OpPlan, place: Any) -> list[Any]:
+        """Reshards the operands of an op, and what its regions capture, in front of `place`; gives the operands."""
+        op = planned.op
+        operands: list[Any] = []
+        known: dict[Any, Any] = {}
+        with ir.InsertionPoint(place), op.location:
+            for value, resharding in zip(op.operands, planned.operand_reshards, strict=True):
+                if (value, resharding) not in known:
+                    known[value, resharding] = self._emit(value, resharding)
+                operands.append(known[value, resharding])
+            for captured in planned.captured:
+                user, number = captured.uses[0]
+                replace_uses(captured.uses, self._emit(user.operands[number], captured.resharding))
+        return operands
 
     def arrive(self, planned: OpPlan) -> None:
         """Reshards the arguments of the block of an op as its plan has it, before the op changes."""
@@ -205,6 +213,10 @@ class PlanApplication:
     def _localize(self, planned: OpPlan) -> bool | None:
         op, grid, builder = planned.op, self._grid, self._builder
         assert planned.partition is not None
+        if planned.partition.sets_types_alone:
+            # Most ops are, and do not need to know what blocks they have.
+            set_types(op, planned.results.types)
+            return None
 
         def index_along(axes: Any) -> Any:
             with ir.InsertionPoint(op), op.location:

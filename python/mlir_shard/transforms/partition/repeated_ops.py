@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.rules.partition import partition_rule_for, set_result_types
+from mlir_shard.rules.partition import partition_rule_for
 from mlir_shard.rules.registry import is_ruled_from_outside
 from mlir_shard.rules.uneven_shards import may_fail
 
@@ -68,7 +68,7 @@ class NumberedValues(Generic[Known]):
 def _ignored(op: Any) -> tuple[bool, bool]:
     """Returns whether the plan of an op is independent of its name, and of the constants that it uses."""
     rule = partition_rule_for(op)
-    if rule is None or not rule.pure or rule.localize is not set_result_types or rule.unshardable or len(op.regions):
+    if rule is None or not rule.pure or not rule.sets_types_alone or rule.unshardable or len(op.regions):
         return False, False
     is_any_elementwise = is_elementwise(op.name) and not is_ruled_from_outside(op) and not may_fail(op)
     return is_any_elementwise, is_any_elementwise or rule.makes_elements
