@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How ops shard and become local: a file or a folder for each op dialect, registered on import of this package.
 
-Read `registry` and `builder` for sharding rules, `partition` for partition rules, `lowering` for lowerings of users.
-Then a family such as `stablehlo/compute`, which has both kinds of rules. `windows`, `reduction` and `linalg_loops` read
-ops for several families.
+Read `registry`, `rule_cache` and `builder` for sharding rules, `partition` for partition rules, `lowering` for
+lowerings of users. Then a family such as `stablehlo/compute`, which has both kinds of rules. `windows`, `reduction` and
+`linalg_loops` read ops for several families.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from mlir_shard.rules import linalg, pads, scalar_dialects, stablehlo, tensor, t
 from mlir_shard.rules.builder import RuleBuilder
 from mlir_shard.rules.partition import BlockedTensor, Blocks, PartitionError, partition_rule
 from mlir_shard.rules.registry import (
-    RuleCache,
     RuleError,
     RuleOptions,
     reason_without_rule,
@@ -21,6 +20,7 @@ from mlir_shard.rules.registry import (
     sharding_rule,
     without_rule,
 )
+from mlir_shard.rules.rule_cache import RuleCache
 from mlir_shard.rules.text import RuleText, RuleTextError, parse_rule, rule_from_text
 
 __all__ = [

@@ -21,7 +21,6 @@ from mlir_shard.dialects.registered_function import (
     described,
     has_specific_names,
     registered_names,
-    specific_name,
 )
 from mlir_shard.host import ir
 from mlir_shard.rules.builder import shape_of
@@ -42,7 +41,7 @@ class RuleOptions:
 
 
 RuleFunction = Callable[[Any, RuleOptions], "OpShardingRule | None"]
-_ROLE = "sharding rule"
+ROLE = "sharding rule"
 
 
 class RuleError(InterfaceError):
@@ -50,7 +49,9 @@ class RuleError(InterfaceError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Entry:
+    """What is registered for ops: see `sharding_rule`."""
+
     function: RuleFunction
     context_key: Callable[[Any], Hashable] | None
     any_sizes: bool = False
@@ -62,9 +63,9 @@ class _Entry:
         return module.startswith("mlir_shard.rules.") and module != "mlir_shard.rules.text"
 
 
-_by_name: dict[str, _Entry] = {}
-_by_dialect: dict[str, _Entry] = {}
-_by_predicate: list[tuple[Callable[[Any], bool], _Entry]] = []
+_by_name: dict[str, Entry] = {}
+_by_dialect: dict[str, Entry] = {}
+_by_predicate: list[tuple[Callable[[Any], bool], Entry]] = []
 _registrations = 0
 
 
@@ -99,9 +100,9 @@ def sharding_rule(
 
     def register(function: RuleFunction) -> RuleFunction:
         global _registrations
-        check_takes(_ROLE, function, "op", "options")
+        check_takes(ROLE, function, "op", "options")
         _registrations += 1
-        entry = _Entry(function, context_key, any_sizes)
+        entry = Entry(function, context_key, any_sizes)
         for name in names:
             if name.endswith(".*"):
                 _by_dialect[name.removesuffix(".*")] = entry
@@ -114,7 +115,13 @@ def sharding_rule(
     return register
 
 
-def _entry_of(op: Any) -> _Entry | None:
+def registrations() -> int:
+    """How many rules have been registered: what is known of rules holds until it changes."""
+    return _registrations
+
+
+def entry_of(op: Any) -> Entry | None:
+    """What is registered for the rule of an op; None where nothing is."""
     for name in registered_names(op):
         entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
         if entry is not None:
@@ -127,13 +134,13 @@ def _entry_of(op: Any) -> _Entry | None:
 
 def has_rule(op: Any) -> bool:
     """Whether a function is registered that gives the rules of ops like this one; it may have none for `op`."""
-    return _entry_of(op.operation) is not None
+    return entry_of(op.operation) is not None
 
 
 def is_ruled_from_outside(op: Any) -> bool:
     """Whether the sharding rule of `op` comes from a user: from a registration, or from a custom rule on the op."""
     op = op.operation
-    entry = _entry_of(op)
+    entry = entry_of(op)
     if sdy.SHARDING_RULE in op.attributes:
         return entry is None or not entry.is_own or sdy.value(op.attributes[sdy.SHARDING_RULE]).is_custom_rule
     return entry is not None and not entry.is_own
@@ -147,7 +154,7 @@ def has_rule_for_any_sizes(name: str) -> bool:
 
 def depends_on_context(op: Any) -> bool:
     """Whether the rule of `op` looks at more than its name, types and attributes."""
-    entry = _entry_of(op.operation)
+    entry = entry_of(op.operation)
     return entry is not None and entry.context_key is not None
 
 
@@ -156,18 +163,19 @@ def context_of(op: Any) -> tuple[Hashable] | None:
 
     Raises RuleError where a rule fails to say so.
     """
-    entry = _entry_of(op.operation)
-    return None if entry is None or entry.context_key is None else (_context(entry.context_key, op),)
+    entry = entry_of(op.operation)
+    return None if entry is None or entry.context_key is None else (asked_context(entry.context_key, op),)
 
 
-def _context(context_key: Callable[[Any], Hashable], op: Any) -> Hashable:
+def asked_context(context_key: Callable[[Any], Hashable], op: Any) -> Hashable:
+    """What the `context_key` of a rule gives for an op; raises RuleError where it fails."""
     return ask("`context_key` of the sharding rule", context_key, op, raises=RuleError)
 
 
-_OpSignature = tuple[str, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+OpSignature = tuple[str, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 
 
-def op_signature(op: Any) -> _OpSignature:
+def op_signature(op: Any) -> OpSignature:
     """What makes two ops the same to a rule: name, types, and attributes other than those of propagation."""
     attributes = op.attributes
     return (
@@ -187,85 +195,17 @@ def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | 
     op = op.operation
     if sdy.SHARDING_RULE in op.attributes:
         return _checked(op, sdy.value(op.attributes[sdy.SHARDING_RULE]), lambda: "the op's own attribute")
-    entry = _entry_of(op)
+    entry = entry_of(op)
     return _ask(op, entry, options) if entry is not None and has_static_shapes(op) else None
 
 
-class _ReadOptions:
-    """Options that record whether a rule reads them."""
-
-    def __init__(self, options: RuleOptions) -> None:
-        self._options = options
-        self.are_read = False
-
-    def __getattr__(self, name: str) -> Any:
-        self.are_read = True
-        return getattr(self._options, name)
-
-
-class RuleCache:
-    """`rule_for`, asked once per distinct op. Holds types and attributes, so it lives no longer than a run.
-
-    That the rules of this package fit their ops is for its tests to check, and not done again here. Rules that
-    do not read the options are in `common`, which caches with other options may share.
-    """
-
-    def __init__(
-        self, options: RuleOptions = RuleOptions(), common: dict[Hashable, OpShardingRule | None] | None = None
-    ) -> None:
-        self._options = options
-        self._common = {} if common is None else common
-        self._rules: dict[Hashable, OpShardingRule | None] = {}
-        self._entries: dict[str, _Entry | None] = {}
-        self._static: dict[Any, bool] = {}
-        self._registrations = _registrations
-
-    def rule_for(self, op: Any) -> OpShardingRule | None:
-        """The sharding rule of `op` or None; raises RuleError as the function of the same name does."""
-        op = op.operation
-        name = specific_name(op)
-        if self._registrations != _registrations:
-            self._rules.clear()
-            self._common.clear()
-            self._entries.clear()
-            self._registrations = _registrations
-        if name not in self._entries:
-            self._entries[name] = _entry_of(op)
-        entry = self._entries[name]
-        signature = op_signature(op)
-        key: Hashable = signature
-        if entry is not None and entry.context_key is not None:
-            key = (key, _context(entry.context_key, op))
-        if key not in self._rules:
-            if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
-                self._rules[key] = self._own_rule(op, entry, key, signature)
-            else:
-                self._rules[key] = rule_for(op, self._options)
-        return self._rules[key]
-
-    def _own_rule(self, op: Any, entry: _Entry, key: Hashable, signature: _OpSignature) -> OpShardingRule | None:
-        if key in self._common:
-            return self._common[key]
-        _, operands, results, _ = signature
-        for type_ in (*operands, *results):
-            if type_ not in self._static:
-                self._static[type_] = _has_static_shape(type_)
-            if not self._static[type_]:
-                return None
-        options = _ReadOptions(self._options)
-        rule: OpShardingRule | None = ask(_ROLE, entry.function, op, options, raises=RuleError)
-        if not options.are_read:
-            self._common[key] = rule
-        return rule
-
-
-def _ask(op: Any, entry: _Entry, options: RuleOptions) -> OpShardingRule | None:
-    rule = ask(_ROLE, entry.function, op, options, raises=RuleError)
+def _ask(op: Any, entry: Entry, options: RuleOptions) -> OpShardingRule | None:
+    rule = ask(ROLE, entry.function, op, options, raises=RuleError)
     if rule is None:
         return None
 
     def origin() -> str:
-        return described(_ROLE, entry.function, op)
+        return described(ROLE, entry.function, op)
 
     checked = _checked(op, rule, origin)
     violation = check_factor_sizes(rule, *_shapes(op))
@@ -300,10 +240,10 @@ def _shown(value: Any) -> str:
 
 def has_static_shapes(op: Any) -> bool:
     """Whether no operand and no result of `op` has a dynamic dimension or no rank."""
-    return all(_has_static_shape(value.type) for value in (*op.operands, *op.results))
+    return all(has_static_shape(value.type) for value in (*op.operands, *op.results))
 
 
-def _has_static_shape(type_: Any) -> bool:
+def has_static_shape(type_: Any) -> bool:
     return not isinstance(type_, ir.ShapedType) or (type_.has_rank and type_.has_static_shape)
 
 

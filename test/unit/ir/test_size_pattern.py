@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import mlir_shard
 from mlir_shard.ir.arrays import ModuleArrays
+from mlir_shard.ir.editing import ops_below
+from mlir_shard.rules import RuleCache
 from mlir_shard.rules.registry import has_rule_for_any_sizes, rule_for
 from mlir_shard.sharding.propagation import order_of, propagation_key
 
@@ -94,6 +96,16 @@ def test_operations_with_sizes_of_one_pattern_have_one_signature_and_rules_alike
     if is_one:
         rules = [rule_for(arrays.operation(number)) for number in (one, other)]
         assert propagation_key(rules[0]) == propagation_key(rules[1])
+
+
+@settings(max_examples=300)
+@given(name=st.sampled_from(sorted(OPS)), first=sizes_of_letters, second=sizes_of_letters)
+def test_a_cache_gives_the_rules_of_all_sizes(context: Any, name: str, first: Sizes, second: Sizes) -> None:
+    if name == "stablehlo.broadcast_in_dim":
+        assume(all(sizes["c"] in (1, sizes["d"]) for sizes in (first, second)))
+    module = mlir_shard.parse(_module(name, [first, second]), context)
+    ops, cache = [op for op in ops_below(module) if op.name == name], RuleCache()
+    assert list(map(cache.rule_for, ops)) == list(map(rule_for, ops))
 
 
 @pytest.mark.parametrize(
