@@ -8,7 +8,7 @@ from math import prod
 from random import Random
 
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
-from mlir_shard.resharding.operator.op_cost import OpProblem
+from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import ShardedOp, axes_of_factors
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding

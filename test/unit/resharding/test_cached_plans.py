@@ -16,7 +16,7 @@ import mlir_shard
 from mlir_shard.resharding import grid_search, planner
 from mlir_shard.resharding.cost.cost_model import CostModel, Link
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.op_cost import OpProblem
+from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.resharding.plan import Plan
 from mlir_shard.resharding.planner import Planner, shared_planner

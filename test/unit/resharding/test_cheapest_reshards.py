@@ -12,7 +12,7 @@ from resharding.every_layout import mesh_of
 from resharding.random_ops import random_problem
 
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.op_cost import OpProblem
+from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price
 from mlir_shard.resharding.tensor_layout import TensorLayout

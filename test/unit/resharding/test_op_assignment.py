@@ -23,7 +23,8 @@ from mlir_shard.resharding.operator.op_assignment import (
     cheapest_assignment,
     grid_of,
 )
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.operator.op_cost import OpCosts
+from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import reshards_to
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price, Reshardings
 from mlir_shard.resharding.tensor_layout import TensorLayout
@@ -112,6 +113,26 @@ def agreeing(problem: OpProblem, axes: AxesPerFactor) -> OpProblem:
     projection = ShardingProjection.of_factors(axes, problem.rule)
     operands, results = projection.to_shardings(problem.rule, problem.mesh, problem.mesh)
     return replace(problem, shardings=(*operands, *results))
+
+
+def test_the_axes_that_all_tensors_keep_are_the_ones_chosen_whatever_the_sizes() -> None:
+    random = Random(5)
+    mesh, numbers = mesh_of(2, 2), {True: 0, False: 0}
+    for _ in range(300):
+        problem = random_problem(random, mesh)
+        if random.random() < 0.5:
+            problem = agreeing(problem, random.choice(list(every_assignment(problem))))
+        costs = costs_of(problem)
+        kept, rule = problem.kept_axes(), problem.rule
+        stays = cheapest(problem).stays and not rule.permutation_factors
+        if kept is not None:
+            assert kept == costs.known
+            assert costs.compute.cost_if_least(kept, 0.0, costs.move_latency) == costs.known_if_least()
+            sizes = tuple(2 * size for size in rule.factor_sizes)
+            assert replace(problem, rule=replace(rule, factor_sizes=sizes)).kept_axes() == kept
+        assert kept is not None or not stays
+        numbers[stays] += 1
+    assert min(numbers.values()) > 50
 
 
 def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
@@ -285,8 +306,8 @@ class TestComputing:
         assert rates.seconds(200, 10) == 2.0
         assert rates.seconds(200, 50) == 5.0
         costs = costs_of(problem_of(matmul(4, 8, 16), mesh_of(2), ((), ()), ((), ()), ((), ())), rates)
-        assert costs.compute_cost(((), (), ())) == max(2 * 4 * 8 * 16 / 100, 4 * (4 * 16 + 16 * 8 + 4 * 8) / 10)
-        assert costs.compute_cost(((A,), (), ())) == max(2 * 2 * 8 * 16 / 100, 4 * (2 * 16 + 16 * 8 + 2 * 8) / 10)
+        assert costs.compute.of(((), (), ())) == max(2 * 4 * 8 * 16 / 100, 4 * (4 * 16 + 16 * 8 + 4 * 8) / 10)
+        assert costs.compute.of(((A,), (), ())) == max(2 * 2 * 8 * 16 / 100, 4 * (2 * 16 + 16 * 8 + 2 * 8) / 10)
 
     @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
     def test_rates_are_positive(self, rate: float) -> None:
@@ -308,7 +329,7 @@ class TestFactorsThatAreNotJustSharded:
         rule = self.rule(permutation_factors=(1,))
         problem = problem_of(rule, mesh_of(2), ((), (A,)), ((), (A,)))
         costs = costs_of(problem, DeviceRates(network=1e6))
-        assert costs.cost(((), (A,))) == pytest.approx(64 * 32 * 4 / 1e6 + costs.compute_cost(((), (A,))))
+        assert costs.cost(((), (A,))) == pytest.approx(64 * 32 * 4 / 1e6 + costs.compute.of(((), (A,))))
 
     def test_nothing_moves_to_where_nothing_propagates(self) -> None:
         rule = self.rule(need_replication_factors=(1,), blocked_propagation_factors=(0,))

@@ -3,5 +3,6 @@
 """Reshards around one op.
 
 `common_axes` and `op_assignment` choose the axes that it computes along, `op_reshards` has the reshards that follow.
-`cheapest_reshards` compares both with Shardy's choice by `op_cost`; what reshards cost is in `reshard_prices`.
+`cheapest_reshards` compares both with Shardy's choice by `op_cost`, of an `op_problem`; what reshards cost is in
+`reshard_prices`.
 """

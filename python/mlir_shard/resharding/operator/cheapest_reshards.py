@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from mlir_shard.resharding.cost.links import DeviceRates
-from mlir_shard.resharding.operator.common_axes import MeshAndRef, mesh_of, op_mesh
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor, MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.operator.op_cost import OpCosts
+from mlir_shard.resharding.operator.op_problem import ComputeCosts, OpProblem
 from mlir_shard.resharding.operator.op_reshards import (
     OpKind,
     OpReshards,
@@ -51,6 +52,7 @@ class CheapestReshards:
     def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
         self._reshardings = Reshardings(prices)
         self._rates = DeviceRates() if rates is None else rates
+        self._kept_axes: dict[Hashable, AxesPerFactor | None] = {}
         self._cached_around = lru_cache(maxsize=MOST_CACHED)(self._around)
 
     def around(
@@ -72,6 +74,11 @@ class CheapestReshards:
         problem = None if found is None else _problem(op, tensors, reduction, found, meshes)
         if found is None or problem is None:
             return PricedReshards(reshards_around(op, meshes, full=True))
+        cost = self._cost_if_kept(problem)
+        if cost is not None:
+            return PricedReshards(None, cost, (0.0,) * len(op.operands))
+        if problem.projection.tensors_with_overflow:
+            return PricedReshards(reshards_around(op, meshes, full=True))
         by_factor = problem.rule, problem.projection
         costs = OpCosts(problem, axes_of_factors(op, found, by_factor), self._reshardings, self._rates)
         try:
@@ -82,6 +89,18 @@ class CheapestReshards:
             return PricedReshards(None, best.cost, (0.0,) * len(op.operands))
         reshards = reshards_to(op, best.axes_per_factor, found, meshes, by_factor)
         return PricedReshards(reshards, best.cost, _of_operands(op, costs, best))
+
+    def _cost_if_kept(self, problem: OpProblem) -> float | None:
+        """The cost of an op around which nothing is resharded or reduced, if it is seen that none cost less."""
+        form = problem.form
+        if form not in self._kept_axes:
+            if len(self._kept_axes) >= MOST_CACHED:
+                self._kept_axes.clear()
+            self._kept_axes[form] = problem.kept_axes()
+        kept = self._kept_axes[form]
+        if kept is None:
+            return None
+        return ComputeCosts(problem, self._rates).cost_if_least(kept, 0.0, self._reshardings.least_latency)
 
     def between(
         self, source: TensorSharding | None, target: TensorSharding | None, tensor: OpTensor, meshes: Meshes
@@ -113,7 +132,7 @@ def _problem(
     on: MeshAndRef,
     meshes: Mapping[str, Mesh],
 ) -> OpProblem | None:
-    """The problem of an op; None where shardings have unreduced axes or overflow factors, or sizes are dynamic."""
+    """The problem of an op; None where shardings have unreduced axes, or sizes are dynamic."""
     shardings = (*op.operands, *op.results)
     if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
         return None
@@ -121,10 +140,9 @@ def _problem(
         return None
     rule = op.rule if op.reducible else with_whole_reductions(op.rule)
     indexes = op.kind is OpKind.INDEXING
-    problem = OpProblem(
+    return OpProblem(
         rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes, op.summands
     )
-    return None if problem.projection.tensors_with_overflow else problem
 
 
 def _of_operands(op: ShardedOp, costs: OpCosts, best: OpAssignment) -> tuple[float, ...]:

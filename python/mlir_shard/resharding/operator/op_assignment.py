@@ -13,7 +13,8 @@ from math import prod
 from mlir_shard._native import AssignmentSearch
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
-from mlir_shard.resharding.operator.op_cost import OpCosts, OpProblem
+from mlir_shard.resharding.operator.op_cost import OpCosts
+from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.projection import cut_dimension
 

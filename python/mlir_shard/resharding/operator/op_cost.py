@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from math import inf, prod
 
@@ -13,42 +12,13 @@ from mlir_shard._native import ReshardSearch
 from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_search import ROUNDING
-from mlir_shard.resharding.operator.common_axes import AxesPerFactor, mesh_of
-from mlir_shard.resharding.operator.reshard_prices import OpTensor, Placed, Price, Reshardings, layout_of
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor
+from mlir_shard.resharding.operator.op_problem import ComputeCosts, OpProblem
+from mlir_shard.resharding.operator.reshard_prices import Placed, Price, Reshardings, layout_of
 from mlir_shard.resharding.steps import GridAxes
-from mlir_shard.resharding.windows import FactorWindow
-from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge, total_size
-from mlir_shard.sharding.layout import block_size
-from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, join_factors
-
-
-@dataclass(frozen=True)
-class OpProblem:
-    """An op whose factors are to get axes of `mesh`.
-
-    `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
-    first in both; None is one without sharding, which is replicated. None of them is unreduced. `windows` are those
-    known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
-    Each of `summands` partial sums that are reduced together costs its part of the reduction.
-    """
-
-    rule: OpShardingRule
-    shardings: tuple[TensorSharding | None, ...]
-    tensors: tuple[OpTensor, ...]
-    mesh: Mesh
-    meshes: tuple[tuple[str, Mesh], ...] = ()
-    reduction: ReductionOp = ReductionOp.SUM
-    windows: tuple[FactorWindow, ...] = ()
-    indexes: bool = False
-    summands: int = 1
-
-    @cached_property
-    def projection(self) -> ShardingProjection:
-        """The shardings by factor."""
-        count = len(self.rule.operand_mappings)
-        operands, results = self.shardings[:count], self.shardings[count:]
-        return ShardingProjection.build(operands, results, self.rule, self.mesh, closed_if_missing=True)
+from mlir_shard.sharding import DimensionSharding, TensorSharding
+from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge
+from mlir_shard.sharding.projection import FactorSharding, join_factors
 
 
 class OpCosts:
@@ -57,14 +27,13 @@ class OpCosts:
     def __init__(self, problem: OpProblem, known: AxesPerFactor, reshardings: Reshardings, rates: DeviceRates) -> None:
         self._problem = problem
         self._reshardings = reshardings
+        self.compute = ComputeCosts(problem, rates)
         self.rates = rates
         self._projection = problem.projection
         self._mappings = problem.rule.tensor_mappings
-        meshes = dict(problem.meshes)
-        self._own_meshes = [_own_mesh(sharding, meshes, problem.mesh) for sharding in problem.shardings]
+        self._own_meshes = problem.own_meshes
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
         self._dims: dict[tuple[int, int, AxesPerFactor], DimensionSharding] = {}
-        self._sizes: dict[Axes, int] = {}
         self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
         self.known = known
 
@@ -82,7 +51,7 @@ class OpCosts:
     @cached_property
     def known_compute(self) -> float:
         """What a device computes with the known axes."""
-        return self.compute_cost(self.known)
+        return self.compute.of(self.known)
 
     def least_latency(self, compute: float) -> float:
         """What is waited for at least where a device computes for so long."""
@@ -108,7 +77,7 @@ class OpCosts:
 
         `least_moves` are the seconds that each `tensor_price` is not less than, but for rounding.
         """
-        compute = self.compute_cost(axes_per_factor)
+        compute = self.compute.of(axes_per_factor)
         waited, others = self.least_latency(compute), compute + self._neighbour_cost(axes_per_factor)
         price, seconds = Price(), list(least_moves)
         # First those that cost most.
@@ -171,7 +140,7 @@ class OpCosts:
         own, size = self._problem.shardings[index], self._problem.tensors[index].shape[dim]
         given = () if own is None else own.dim_shardings[dim].axes
         old_axes, new_axes = (taken.axes, given) if self._is_result(index) else (given, taken.axes)
-        blocks, new_blocks = self._size(old_axes), self._size(new_axes)
+        blocks, new_blocks = self.compute.size(old_axes), self.compute.size(new_axes)
         if size % blocks or size % new_blocks:
             return False, 0, 0
         continues = old_axes == new_axes or is_strict_prefix(old_axes, new_axes) or is_strict_prefix(new_axes, old_axes)
@@ -179,12 +148,6 @@ class OpCosts:
 
     def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
-
-    def _size(self, axes: Axes) -> int:
-        found = self._sizes.get(axes)
-        if found is None:
-            found = self._sizes[axes] = total_size(axes, self._problem.mesh)
-        return found
 
     def given_axes(self, index: int, dim: int, grid: Grid) -> GridAxes:
         """The axes of a dimension of a tensor before an operand is resharded, or after a result is; none of a tensor
@@ -199,55 +162,12 @@ class OpCosts:
     def known_if_least(self) -> float | None:
         """The cost with the known axes where it is seen without a search that none cost less, else None.
 
-        It is seen where nothing is resharded or reduced, and all their axes divide operands evenly. With others an
-        operand loses an axis, and the op waits for it; and a device computes its part of everything at least.
+        It is seen where nothing is resharded or reduced, and all their axes divide operands evenly.
         """
-        rule, known = self._problem.rule, self.known
+        known = self.known
         if not all(self._stays(index, known) for index in range(len(self._mappings))):
             return None
-        operands = range(len(rule.operand_mappings))
-        of_operands = {factor for index in operands for factor in self._factors[index]}
-        if any(axes and factor not in of_operands for factor, axes in enumerate(known)):
-            return None
-        if not all(map(self._is_even, operands)):
-            return None
-        devices = prod(map(self._size, known))
-        cost = self.known_compute + self._neighbour_cost(known)
-        return cost if cost <= self._least_compute(devices) + self.move_latency else None
-
-    def _is_even(self, index: int) -> bool:
-        """Whether the shards of a tensor are full where it is not resharded."""
-        own, shape = self._problem.shardings[index], self._problem.tensors[index].shape
-        dims = () if own is None else own.dim_shardings
-        return not any(size % self._size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
-
-    def _least_compute(self, devices: int) -> float:
-        """What a device computes at least where the op is on so many."""
-        rule = self._problem.rule
-        if not rule.operand_mappings:
-            return 0.0
-        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
-        num_bytes = sum(tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors)
-        return self.rates.seconds(operations // devices, num_bytes // devices)
-
-    def compute_cost(self, axes_per_factor: Sequence[Axes]) -> float:
-        """What a device computes; nothing for an op without operands, which costs nothing at run time."""
-        rule = self._problem.rule
-        if not rule.operand_mappings:
-            return 0.0
-        blocks = [self._size(axes) for axes in axes_per_factor]
-        local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
-        operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
-        num_bytes = 0
-        for tensor, mapping in zip(self._problem.tensors, self._mappings, strict=True):
-            of_tensor = tensor.element_size
-            for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True):
-                count = 1
-                for factor in dim.factor_indices:
-                    count *= blocks[factor]
-                of_tensor *= block_size(size, count)
-            num_bytes += of_tensor
-        return self.rates.seconds(operations, num_bytes)
+        return self.compute.cost_if_least(known, self._neighbour_cost(known), self.move_latency)
 
     def _tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         if self._stays(index, axes_per_factor):
@@ -297,7 +217,7 @@ class OpCosts:
                 continue
             windows = [window for window in self._problem.windows if window.factor == factor]
             for window in windows:
-                blocks = self._size(axes_per_factor[factor])
+                blocks = self.compute.size(axes_per_factor[factor])
                 num_bytes += window.received(blocks) * self._local_bytes(window.operand, axes_per_factor)
             if not windows:
                 num_bytes += max(
@@ -311,10 +231,3 @@ class OpCosts:
         tensor = self._problem.tensors[index]
         layout = layout_of(self.sharding(index, axes_per_factor), self._problem.mesh, tensor)
         return prod(layout.local_shape) * tensor.element_size
-
-
-def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
-    """The mesh a tensor is on; the op's if it is replicated."""
-    if sharding is None or sharding.is_fully_replicated:
-        return mesh
-    return mesh_of(sharding, meshes) or mesh

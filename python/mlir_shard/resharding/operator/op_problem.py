@@ -1,0 +1,149 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An op whose factors are to get axes of a mesh, and what a device computes when they have."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from mlir_shard.resharding.cost.links import DeviceRates
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
+from mlir_shard.resharding.operator.reshard_prices import OpTensor
+from mlir_shard.resharding.windows import FactorWindow
+from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
+from mlir_shard.sharding.axes import Axes, total_size
+from mlir_shard.sharding.layout import block_size
+from mlir_shard.sharding.projection import ShardingProjection
+
+
+@dataclass(frozen=True)
+class OpProblem:
+    """An op whose factors are to get axes of `mesh`.
+
+    `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
+    first in both; None is one without sharding, which is replicated. None of them is unreduced. `windows` are those
+    known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
+    Each of `summands` partial sums that are reduced together costs its part of the reduction.
+    """
+
+    rule: OpShardingRule
+    shardings: tuple[TensorSharding | None, ...]
+    tensors: tuple[OpTensor, ...]
+    mesh: Mesh
+    meshes: tuple[tuple[str, Mesh], ...] = ()
+    reduction: ReductionOp = ReductionOp.SUM
+    windows: tuple[FactorWindow, ...] = ()
+    indexes: bool = False
+    summands: int = 1
+
+    @cached_property
+    def projection(self) -> ShardingProjection:
+        """The shardings by factor."""
+        count = len(self.rule.operand_mappings)
+        operands, results = self.shardings[:count], self.shardings[count:]
+        return ShardingProjection.build(operands, results, self.rule, self.mesh, closed_if_missing=True)
+
+    @cached_property
+    def own_meshes(self) -> tuple[Mesh, ...]:
+        """The mesh that each tensor is on; the op's if it is replicated."""
+        meshes = dict(self.meshes)
+        return tuple([_own_mesh(sharding, meshes, self.mesh) for sharding in self.shardings])
+
+    @property
+    def form(self) -> Hashable:
+        """What `kept_axes` go by: all but sizes."""
+        rule = self.rule
+        factors = rule.reduction_factors, rule.need_replication_factors, rule.permutation_factors
+        return rule.operand_mappings, rule.result_mappings, factors, self.shardings, self.mesh, self.meshes
+
+    def kept_axes(self) -> AxesPerFactor | None:
+        """The axes of each factor with which nothing is resharded or reduced, whatever the sizes of the factors.
+
+        None where tensors disagree, or where that depends on sizes or on neighbours: a dimension is of several factors,
+        or a factor needs permutation.
+        """
+        rule = self.rule
+        if rule.permutation_factors or rule.has_compound_dimensions or set(self.own_meshes) != {self.mesh}:
+            return None
+        axes = compatible_axes(self.projection, rule)
+        return None if axes is None or any(axes[factor] for factor in rule.reduction_factors) else axes
+
+
+class ComputeCosts:
+    """What a device computes of an op, in seconds, along different axes of its factors."""
+
+    def __init__(self, problem: OpProblem, rates: DeviceRates) -> None:
+        self._problem = problem
+        self._rates = rates
+        self._sizes: dict[Axes, int] = {}
+
+    def size(self, axes: Axes) -> int:
+        """The number of devices along axes."""
+        found = self._sizes.get(axes)
+        if found is None:
+            found = self._sizes[axes] = total_size(axes, self._problem.mesh)
+        return found
+
+    def of(self, axes_per_factor: Sequence[Axes]) -> float:
+        """What a device computes; nothing for an op without operands, which costs nothing at run time."""
+        rule = self._problem.rule
+        if not rule.operand_mappings:
+            return 0.0
+        blocks = [self.size(axes) for axes in axes_per_factor]
+        local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
+        operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
+        num_bytes = 0
+        for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
+            of_tensor = tensor.element_size
+            for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True):
+                count = 1
+                for factor in dim.factor_indices:
+                    count *= blocks[factor]
+                of_tensor *= block_size(size, count)
+            num_bytes += of_tensor
+        return self._rates.seconds(operations, num_bytes)
+
+    def cost_if_least(self, axes_per_factor: Sequence[Axes], others: float, move_latency: float) -> float | None:
+        """The cost along axes with which nothing is resharded or reduced, if it is seen that none cost less; else None.
+
+        It is seen where the axes divide operands evenly. With others an operand loses an axis, and the op waits for it;
+        and a device computes its part of everything at least.
+
+        Args:
+            axes_per_factor: the axes, which are those that the tensors have.
+            others: what is waited for besides, in seconds.
+            move_latency: what anything that is resharded waits at least, in seconds.
+        """
+        mappings = self._problem.rule.operand_mappings
+        of_operands = {factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices}
+        if any(axes and factor not in of_operands for factor, axes in enumerate(axes_per_factor)):
+            return None
+        if not all(map(self._is_even, range(len(mappings)))):
+            return None
+        cost = self.of(axes_per_factor) + others
+        return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
+
+    def _is_even(self, index: int) -> bool:
+        """Whether the shards of a tensor are full where it is not resharded."""
+        own, shape = self._problem.shardings[index], self._problem.tensors[index].shape
+        dims = () if own is None else own.dim_shardings
+        return not any(size % self.size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
+
+    def _least(self, devices: int) -> float:
+        """What a device computes at least where the op is on so many."""
+        rule = self._problem.rule
+        if not rule.operand_mappings:
+            return 0.0
+        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
+        num_bytes = sum(tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors)
+        return self._rates.seconds(operations // devices, num_bytes // devices)
+
+
+def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
+    """The mesh a tensor is on; the op's if it is replicated."""
+    if sharding is None or sharding.is_fully_replicated:
+        return mesh
+    return mesh_of(sharding, meshes) or mesh
