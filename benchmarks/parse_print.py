@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Parsing and printing a large module: shard-opt beside the host alone, in one run.
 
-    python benchmarks/parse_print.py [--layers 48] [--repeat 7]
+    python benchmarks/parse_print.py [--program gradient] [--layers 48] [--repeat 7]
 
 The host alone parses and prints the same module in generic form, with sdy operations as unregistered ones, in a
 process that imports the bindings and nothing else; shard-opt does all of its work, verification included. Prints the
-median processor seconds of both and their ratio, first for whole processes, then for parsing and printing only.
+median processor seconds of both and their ratio, first for whole processes, then for parsing and printing only. The
+program is a transformer's gradient, also with all its shardings or with its reshards, one of manual computations, or
+one of named computations.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import program_forms
 from transformer import lowered_gradient
 
+import mlir_shard
 from mlir_shard import host
 
 HOST_ALONE = f"""
@@ -73,20 +77,44 @@ def in_process(custom: str, generic: str, repeat: int) -> None:
     report("parse and print only", ours, alone, limit=1.1)
 
 
+PASSES = {
+    "gradient": "",
+    "propagated": "shard-propagate",
+    "resharded": "shard-propagate,shard-reshard",
+    "manual": "",
+    "named": "sdy-import-func-calls",
+}
+
+
+def program(name: str, layers: int) -> str:
+    """The text of a program."""
+    if name in ("manual", "named"):
+        lowering = program_forms.Lowering()
+        text = program_forms.manual(lowering) if name == "manual" else program_forms.calls(lowering)
+    else:
+        text = lowered_gradient(layers)
+    if not PASSES[name]:
+        return text
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    mlir_shard.run(module, f"builtin.module({PASSES[name]})")
+    return mlir_shard.print_module(module)
+
+
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", choices=list(PASSES), default="gradient")
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--repeat", type=int, default=7)
     arguments = parser.parse_args()
     from mlir_shard import asm
     from mlir_shard.dialects.contexts import create_context
 
-    custom = lowered_gradient(arguments.layers)
+    custom = program(arguments.program, arguments.layers)
     module = asm.parse_module(custom, create_context())
     generic = asm.print_operation(module, generic=True)
     operations = generic.count("\n")
-    print(f"{arguments.layers} layers, {operations} lines in generic form, {len(custom) / 1e6:.1f} MB of text")
+    print(f"{arguments.program}, {operations} lines in generic form, {len(custom) / 1e6:.1f} MB of text")
     with tempfile.TemporaryDirectory() as folder:
         custom_file, generic_file = Path(folder, "custom.mlir"), Path(folder, "generic.mlir")
         custom_file.write_text(custom)

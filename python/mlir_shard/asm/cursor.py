@@ -26,7 +26,7 @@ class AsmSyntaxError(Exception):
         self.message = message
 
 
-_SPACE = re.compile(r"(?:\s+|//[^\n]*)*")
+SPACE = re.compile(r"(?:\s+|//[^\n]*)*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w$]*")
 _DOTTED_IDENTIFIER = re.compile(r"[A-Za-z_][\w$.]*")
 _INTEGER = re.compile(r"-?\d+")
@@ -106,7 +106,7 @@ class Cursor:
 
     def _next(self) -> int:
         """The offset of the next token."""
-        match = _SPACE.match(self.text, self.position)
+        match = SPACE.match(self.text, self.position)
         return match.end() if match else self.position
 
     def skip_space(self) -> None:

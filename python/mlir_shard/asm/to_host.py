@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,16 +21,19 @@ from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, escape
 from mlir_shard.asm.generic import (
     OperationText,
+    RegionText,
     Span,
     dictionary_text,
     function_type_text,
     is_quoted_operation,
     read_generic,
 )
+from mlir_shard.asm.op_templates import AbstractOperation, abstract_operation, next_character, value_numbers
 from mlir_shard.asm.operations import OperationReader
 from mlir_shard.ods import model
 from mlir_shard.ods.model import OpDef
 
+_NAME = re.compile(r'"?([\w$.]+)"?')
 _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
 
@@ -50,6 +54,29 @@ class _Replaced:
 
 
 _Piece: TypeAlias = "Span | _Generated | _Replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """An operation in generic form up to the names of values.
+
+    Args:
+        operands: the numbers of the values that are operands.
+        successors: the bracketed list, or empty.
+        arguments: the offsets of the arguments of the region in the abstract text; None where there are none.
+        suffix: what follows the regions.
+    """
+
+    operands: list[int]
+    successors: str
+    arguments: Span | None
+    suffix: str
+
+
+def _suffix_of(op: OperationText) -> str:
+    attributes = dictionary_text(op.attributes)
+    types = one_line(function_type_text(op.operand_types, op.result_types))
+    return f"{' ' if attributes else ''}{attributes} : {types}"
 
 
 def one_line(text: str) -> str:
@@ -83,6 +110,7 @@ class Translation:
         self._alias_of_text: dict[str, str] = {}
         self._alias_of_syntax: dict[tuple[str, str], str] = {}  # by mnemonic and what follows it
         self._alias_of_attribute: dict[str, str] = {}
+        self._templates: dict[str, _Template | None] = {}
         self._alias_prefix = "#_"
         while re.search(re.escape(self._alias_prefix) + r"\d", text):
             self._alias_prefix += "_"
@@ -162,26 +190,66 @@ class Translation:
     def _operation(self, name: int, start: int) -> int:
         """Translates the operation whose name is at `name`; gives where it ends, or `start` where there is none."""
         quoted = self._text[name] == '"'
-        match = re.compile(r'"?([\w$.]+)"?').match(self._text, name)
+        match = _NAME.match(self._text, name)
         op_name = match[1] if match else ""
         syntax = SYNTAXES.get(op_name.split(".")[0])
         if match is None or syntax is None or op_name not in syntax.operations:
             return start
-        cursor = Cursor(self._text, match.end())
         definition = syntax.operations[op_name]
-        if quoted:
-            if not cursor.at("(") or not is_quoted_operation(self._text, name):
-                return start
-            op = read_generic(cursor)
-            op.attributes = {key: self.read_any(text) for key, text in op.attributes.items()}
-        else:
-            if cursor.at("=") or cursor.at(","):
-                return start  # the name of an attribute in a dictionary
-            op = OperationReader(syntax, definition, cursor, self).read()
-        self._add_type_runs(definition, op, name)
+        follows = next_character(self._text, match.end())
+        if quoted and not (follows == "(" and is_quoted_operation(self._text, name)):
+            return start
+        if not quoted and follows in ("=", ","):
+            return start  # the name of an attribute in a dictionary
         self._pieces.append((start, name))
-        self._add_generic(op_name, op, name, cursor.position)
+        found = abstract_operation(self._text, name)
+        template = None if found is None else self._template_of(found, syntax, definition, match.end() - name)
+        if found is not None and template is not None:
+            operands = [found.values[number] for number in template.operands]
+            regions = [] if found.body is None else [found.region(template.arguments)]
+            self._add_generic(op_name, operands, template.successors, regions, template.suffix, (name, found.end))
+            return found.end
+        cursor = Cursor(self._text, match.end())
+        op = self._read(cursor, syntax, definition, quoted=quoted)
+        self._add_type_runs(definition, op, name)
+        span = name, cursor.position
+        self._add_generic(op_name, op.operands, op.successors, op.regions, _suffix_of(op), span)
         return cursor.position
+
+    def _read(self, cursor: Cursor, syntax: DialectSyntax, definition: OpDef, *, quoted: bool) -> OperationText:
+        """The operation whose name ends at the cursor, in generic form if that is quoted."""
+        if not quoted:
+            return OperationReader(syntax, definition, cursor, self).read()
+        op = read_generic(cursor)
+        op.attributes = {key: self.read_any(text) for key, text in op.attributes.items()}
+        return op
+
+    def _template_of(
+        self, found: AbstractOperation, syntax: DialectSyntax, definition: OpDef, name_length: int
+    ) -> _Template | None:
+        """The translation of an operation up to the names of values; None where it has to be read by itself."""
+        if found.text not in self._templates:
+            self._templates[found.text] = self._made_template(found, syntax, definition, name_length)
+        return self._templates[found.text]
+
+    def _made_template(
+        self, found: AbstractOperation, syntax: DialectSyntax, definition: OpDef, name_length: int
+    ) -> _Template | None:
+        text = found.text
+        cursor = Cursor(text, name_length)
+        try:
+            op = self._read(cursor, syntax, definition, quoted=text[0] == '"')
+            self._add_type_runs(definition, op, 0)
+        except AsmSyntaxError:
+            # The error is to be of the place in the user's text.
+            return None
+        operands = value_numbers(op.operands)
+        # A region on one line is read with the operation.
+        is_whole = not text[cursor.position :].strip() and len(op.regions) == (found.body is not None)
+        if operands is None or not is_whole:
+            return None
+        arguments = op.regions[0].arguments if op.regions else None
+        return _Template(operands, op.successors, arguments, _suffix_of(op))
 
     def _add_type_runs(self, definition: OpDef, op: OperationText, name: int) -> None:
         types = {model.OPERAND_LENGTHS: op.operand_types, model.RESULT_LENGTHS: op.result_types}
@@ -192,10 +260,19 @@ class Translation:
                 raise AsmSyntaxError(name, str(error)) from None
             op.attributes[attribute] = self._alias_for(f"array<i32: {', '.join(map(str, lengths))}>")
 
-    def _add_generic(self, op_name: str, op: OperationText, start: int, end: int) -> None:
-        pieces = self._pieces
-        pieces.append(_Generated(f'"{op_name}"({", ".join(op.operands)}){op.successors}', start))
-        for number, region in enumerate(op.regions):
+    def _add_generic(
+        self,
+        op_name: str,
+        operands: Sequence[str],
+        successors: str,
+        regions: Sequence[RegionText],
+        suffix: str,
+        span: Span,
+    ) -> None:
+        """Adds the pieces of an operation that stands in a part of the text; `suffix` is what follows its regions."""
+        pieces, (start, end) = self._pieces, span
+        pieces.append(_Generated(f'"{op_name}"({", ".join(operands)}){successors}', start))
+        for number, region in enumerate(regions):
             label = region.arguments is not None
             opening = (" ({" if number == 0 else ", {") + ("^bb0(" if label else "")
             pieces.append(_Generated(opening, region.body[0]))
@@ -203,10 +280,8 @@ class Translation:
                 self._span(*region.arguments)
                 pieces.append(_Generated("):", region.arguments[1]))
             self._span(*region.body)
-            pieces.append(_Generated("}" + (")" if number == len(op.regions) - 1 else ""), region.body[1]))
-        attributes = dictionary_text(op.attributes)
-        types = one_line(function_type_text(op.operand_types, op.result_types))
-        pieces.append(_Generated(f"{' ' if attributes else ''}{attributes} : {types}", end))
+            pieces.append(_Generated("}" + (")" if number == len(regions) - 1 else ""), region.body[1]))
+        pieces.append(_Generated(suffix, end))
 
     def read(self, syntax: DialectSyntax, mnemonic: str, cursor: Cursor) -> str:
         """The host's text for an attribute of a dialect, which stands at `cursor` without its name."""

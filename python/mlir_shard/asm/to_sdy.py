@@ -11,19 +11,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from mlir_shard import _native
-from mlir_shard.asm.attributes import SYNTAXES, SpacedText
+from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax, SpacedText
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes, as_text, unescape
 from mlir_shard.asm.generic import (
     OperationText,
     RegionText,
+    Span,
     dictionary_text,
     function_type_text,
     is_quoted_operation,
     read_generic,
 )
+from mlir_shard.asm.op_templates import AbstractOperation, abstract_operation, split_at_values
 from mlir_shard.asm.operations import REGION, SYMBOL_NAME
 from mlir_shard.asm.sdy_syntax import symbol
 from mlir_shard.ods import model
@@ -50,6 +53,7 @@ class _Translation:
         self._text = text
         self._names = names
         self._generic = generic
+        self._templates: dict[str, _Template | None] = {}
 
     def span(self, start: int, end: int) -> str:
         """The translation of a part of the text."""
@@ -76,6 +80,10 @@ class _Translation:
         definition = syntax.operations.get(match[1]) if match and syntax else None
         if match is None or syntax is None or definition is None or not is_quoted_operation(self._text, name):
             return "", name
+        found = None if self._generic else abstract_operation(self._text, name)
+        template = None if found is None else self._template_of(found, match.end() - name, syntax, definition)
+        if found is not None and template is not None:
+            return self._filled(template, found), found.end
         cursor = Cursor(self._text, match.end())
         try:
             op = read_generic(cursor)
@@ -87,6 +95,22 @@ class _Translation:
             return self._generic_operation(match[0], definition, op), cursor.position
         printer = OperationPrinter(syntax.definition, definition, op, self._region)
         return printer.print(), cursor.position
+
+    def _template_of(
+        self, found: AbstractOperation, name_length: int, syntax: DialectSyntax, definition: OpDef
+    ) -> _Template | None:
+        """The translation of an operation up to the names of values; None where it has to be read by itself."""
+        if found.text not in self._templates:
+            self._templates[found.text] = _made_template(found, name_length, syntax, definition)
+        return self._templates[found.text]
+
+    def _filled(self, template: _Template, found: AbstractOperation) -> str:
+        parts = [part if isinstance(part, str) else found.values[part] for part in template.before]
+        if found.body is None:
+            return "".join(parts)
+        parts.append(self._region(found.region(template.arguments)))
+        parts += [part if isinstance(part, str) else found.values[part] for part in template.behind]
+        return "".join(parts)
 
     def _region(self, region: RegionText) -> str:
         arguments = self.span(*region.arguments) if region.arguments else ""
@@ -111,6 +135,47 @@ class _Translation:
         indentation = self._text.rfind("\n", 0, region.arguments[0])
         label = self._text[indentation : region.arguments[0]].split("^")[0]
         return f"{{{label}^bb0({self.span(*region.arguments)}):{self.span(*region.body)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """An operation in custom syntax up to the names of values, which are numbers.
+
+    Args:
+        before: what comes before the region.
+        behind: what comes behind it.
+        arguments: the offsets of the arguments of the region in the abstract text; None where there are none.
+    """
+
+    before: list[str | int]
+    behind: list[str | int]
+    arguments: Span | None
+
+
+# No text that the host prints has it.
+_REGION = "\0"
+
+
+def _made_template(
+    found: AbstractOperation, name_length: int, syntax: DialectSyntax, definition: OpDef
+) -> _Template | None:
+    text = found.text
+    cursor = Cursor(text, name_length)
+    try:
+        op = read_generic(cursor)
+    except AsmSyntaxError:
+        return None
+    # A region on one line is read with the operation.
+    if text[cursor.position :].strip() or len(op.regions) != (found.body is not None):
+        return None
+    for hidden in model.attribute_names(definition):
+        op.attributes.pop(hidden, None)
+    if not _is_printable(definition, op):
+        return None
+    printed = OperationPrinter(syntax.definition, definition, op, lambda region: _REGION).print()
+    before, _, behind = printed.partition(_REGION)
+    arguments = op.regions[0].arguments if op.regions else None
+    return _Template(split_at_values(before), split_at_values(behind), arguments)
 
 
 def _is_printable(definition: OpDef, op: OperationText) -> bool:

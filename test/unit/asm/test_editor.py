@@ -116,10 +116,11 @@ def test_links_are_put_behind_values_and_taken_away(module) -> None:
     assert module.operation.verify()
     editing.add_links(ops, editing.Side.RESULTS, "stablehlo.cosine", "test.link", marks, lambda type_: True)
     assert [op.name for op in body(module)] == names, "not where one is the only use already"
-    taken = editing.take_links(ops, editing.Side.RESULTS, "stablehlo.cosine", "test.link")
-    assert taken == marks
+    numbers, taken, users = editing.take_links(ops, editing.Side.RESULTS, "stablehlo.cosine", "test.link")
+    assert [[taken[number] for number in of_op] for of_op in numbers] == marks
+    assert [op.name for op in users] == ["stablehlo.abs", "func.return"], "but for other links"
     assert [op.name for op in body(module)] == ["stablehlo.negate", "stablehlo.abs", "func.return"]
-    assert editing.take_links(ops, editing.Side.RESULTS, "stablehlo.cosine", "test.link") == [[None], [None]]
+    assert editing.take_links(ops, editing.Side.RESULTS, "stablehlo.cosine", "test.link")[0] == [[-1], [-1]]
 
 
 def test_links_are_only_of_types_that_are_wanted(module) -> None:

@@ -63,6 +63,7 @@ from mlir_shard.sharding.verify import (
     check_sharded_to_unreduced,
     check_tensor_sharding,
 )
+from mlir_shard.sharding.verify.tensor import NoShape, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,27 +165,59 @@ def check_manual_computation(op: Any) -> None:
     manual = required(op, "manual_axes", ManualAxes)
     ins = required(op, "in_shardings", TensorShardingPerValue)
     outs = required(op, "out_shardings", TensorShardingPerValue)
-    bound, mesh_of = bound_manual_axes(op), mesh_lookup(op)
-    # Axes that are none make other local types: an error about these would be about something else.
-    if all(mesh_of(sharding) is not None for sharding in (*ins, *outs)):
-        require(check_manual_axes(manual, ins, outs, mesh_of, manual_axes=bound))
-    operands, results = [value.type for value in op.operands], [value.type for value in op.results]
-    for kind, shardings, whole, local in (
-        ("operand", ins, operands, _argument_types(op)),
-        ("result", outs, results, _returned_types(op)),
+    mesh_of = mesh_lookup(op)
+    meshes = {sharding.mesh_or_ref: mesh_of(sharding) for sharding in (*ins, *outs)}
+    sides = [
+        ([value.type for value in op.operands], _argument_types(op)),
+        ([value.type for value in op.results], _returned_types(op)),
+    ]
+    shapes = tuple(tuple(map(_hashed_shape, types)) for side in sides for types in side)
+    for kind, violation in zip(
+        (None, "operand", "result"),
+        _manual_violations(manual, ins, outs, tuple(meshes.items()), shapes, frozenset(bound_manual_axes(op))),
+        strict=True,
     ):
-        require(
-            check_manual_values(
-                shardings,
-                manual,
-                mesh_of,
-                [shape_of(type_) for type_ in whole],
-                [shape_of(type_) for type_ in local],
-                kind=kind,
-                manual_axes=bound,
-            )
-        )
-        _check_same_elements(kind, whole, local)
+        require(violation)
+        if kind is not None:
+            _check_same_elements(kind, *sides[kind == "result"])
+
+
+def _hashed_shape(type_: Any) -> Shape:
+    shape = shape_of(type_)
+    return shape if isinstance(shape, NoShape) else tuple(shape)
+
+
+@lru_cache(1024)
+def _manual_violations(
+    manual: ManualAxes,
+    ins: TensorShardingPerValue,
+    outs: TensorShardingPerValue,
+    meshes: tuple[tuple[str | Mesh, Mesh | None], ...],
+    shapes: tuple[tuple[Shape, ...], ...],
+    bound: frozenset[str],
+) -> tuple[str | None, str | None, str | None]:
+    """What is wrong with manual axes, with operands and with results.
+
+    Args:
+        manual, ins, outs: the attributes of a manual computation.
+        meshes: the meshes of all shardings, by how these refer to them.
+        shapes: of the operands, the arguments of the body, the results and what the body returns.
+        bound: the manual axes around it.
+    """
+    known = dict(meshes)
+
+    def mesh_of(sharding: TensorSharding) -> Mesh | None:
+        return known[sharding.mesh_or_ref]
+
+    # Axes that are none make other local types: an error about these would be about something else.
+    has_meshes = all(mesh is not None for mesh in known.values())
+    of_axes = check_manual_axes(manual, ins, outs, mesh_of, manual_axes=bound) if has_meshes else None
+    operands, arguments, results, returned = shapes
+    return (
+        of_axes,
+        check_manual_values(ins, manual, mesh_of, operands, arguments, kind="operand", manual_axes=bound),
+        check_manual_values(outs, manual, mesh_of, results, returned, kind="result", manual_axes=bound),
+    )
 
 
 def _check_same_elements(kind: str, whole: Sequence[Any], local: Sequence[Any]) -> None:

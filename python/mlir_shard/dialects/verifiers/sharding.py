@@ -36,8 +36,16 @@ def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
 
 
 def mesh_lookup(op: Any) -> MeshLookup:
-    """`find_mesh` for shardings on or in `op`."""
-    return lambda sharding: find_mesh(sharding, op)
+    """`find_mesh` for shardings on or in `op`, which looks for each mesh once."""
+    known: dict[str | Mesh, Mesh | None] = {}
+
+    def mesh_of(sharding: TensorSharding) -> Mesh | None:
+        name = sharding.mesh_or_ref
+        if name not in known:
+            known[name] = find_mesh(sharding, op)
+        return known[name]
+
+    return mesh_of
 
 
 def bound_manual_axes(op: Any) -> dict[str, Any]:
