@@ -151,6 +151,30 @@ def convolutions(lowering: Lowering) -> str:
     return text
 
 
+def carried(lowering: Lowering) -> str:
+    """A loop that carries 1,000 tensors."""
+    import jax
+
+    def loop(parameters: Any, x: Any) -> Any:
+        def body(_: Any, carried: Any) -> Any:
+            parameters, x = carried
+            return [0.99 * p + 0.01 * x.mean() for p in parameters], jax.numpy.tanh(x)
+
+        return jax.lax.fori_loop(0, 100, body, (parameters, x))
+
+    parameters, shardings = _many_parameters(lowering)
+    lowered = jax.jit(loop, in_shardings=(shardings, lowering.sharding("data", None)))
+    text: str = lowered.lower(parameters, _tensor(BATCH, WIDTH)).as_text()
+    return text
+
+
+def _many_parameters(lowering: Lowering) -> tuple[list[Any], list[Any]]:
+    """1,000 tensors and their shardings."""
+    numbers = range(1000)
+    parameters = [_tensor(64 + 8 * (number % 50), WIDTH) for number in numbers]
+    return parameters, [lowering.sharding(*((None, "model") if one % 2 else ("data", None))) for one in numbers]
+
+
 def optimizer(lowering: Lowering) -> str:
     """A step of Adam on 1,000 parameters."""
     import jax
@@ -163,15 +187,12 @@ def optimizer(lowering: Lowering) -> str:
 
         return list(map(one, parameters, gradients, means, squares))
 
-    parameters = [_tensor(64 + 8 * (number % 50), WIDTH) for number in range(1000)]
-    shardings = [
-        lowering.sharding(None, "model") if one % 2 else lowering.sharding("data", None) for one in range(1000)
-    ]
+    parameters, shardings = _many_parameters(lowering)
     text: str = jax.jit(step, in_shardings=(shardings,) * 4).lower(*(parameters,) * 4).as_text()
     return text
 
 
-FORMS = {one.__name__: one for one in (scanned, loops, checkpointed, calls, manual, convolutions, optimizer)}
+FORMS = {one.__name__: one for one in (scanned, loops, checkpointed, calls, manual, carried, convolutions, optimizer)}
 
 
 def main() -> None:

@@ -28,12 +28,15 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   contents.beginWalk();
   changed.clear();
   visitedUsers = {};
+  withoutEdge = {};
   lastParent = {};
+  PointerNumbers visited; // A user of many results may be named for each.
   Verdict verdict = Verdict::Valid;
   const auto visitAll = [&](const std::vector<MlirOperation> &ops, Change change) {
     for (std::size_t i = 0; i < ops.size() && verdict == Verdict::Valid; ++i) {
       prefetchAhead(ops, i);
-      verdict = visitAlone(ops[i], change);
+      if (change == Change::Attributes || visited.insert(ops[i].pointer).second)
+        verdict = visitAlone(ops[i], change);
     }
   };
   visitAll(made, Change::Made);
@@ -97,11 +100,14 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
 bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
   if (!hasEdges || nameOf(op).kind == Kind::Edge)
     return false;
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    for (MlirOpOperand use = capi.mlirValueGetFirstUse(capi.mlirOperationGetOperand(op, i)); use;
-         use = capi.mlirOpOperandGetNextUse(use))
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
+    const MlirValue operand = capi.mlirOperationGetOperand(op, i);
+    if (!withoutEdge.insert(operand.pointer).second)
+      continue;
+    for (MlirOpOperand use = capi.mlirValueGetFirstUse(operand); use; use = capi.mlirOpOperandGetNextUse(use))
       if (nameOf(capi.mlirOpOperandGetOwner(use)).kind == Kind::Edge)
-        return true;
+        return true; // The verdict is known then: no other operation is asked about.
+  }
   return false;
 }
 

@@ -162,6 +162,7 @@ private:
   bool areSymbolsRead = false; // Since they are kept.
   bool hasEdges = false;              // Whether there was one in the last run.
   PointerNumbers visitedUsers;        // Of the operations that are verified alone.
+  PointerNumbers withoutEdge;         // Values that no edge uses.
   MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
   Around lastAround;
   std::unordered_map<Key, std::int32_t, PointersHash> symbolNumbers, manualNumbers;

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from mlir_shard import asm
 from mlir_shard.host import ir
+
+# The values of attributes in each context: the text of one with a sharding for each of many values is long.
+_values: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
 
 
 class SdyAttribute(ir.DynamicAttr):
@@ -30,7 +34,15 @@ class SdyAttribute(ir.DynamicAttr):
     @property
     def value(self) -> Any:
         """The dataclass this attribute stands for."""
-        return _value(self.mnemonic, self.text)
+        context = self.context
+        known = _values.get(context)
+        if known is None:
+            known = _values[context] = {}
+        # The hash of an attribute is its address, which it has as long as its context lives.
+        found = known.get(hash(self))
+        if found is None:
+            found = known[hash(self)] = _value(self.mnemonic, self.text)
+        return found
 
     @classmethod
     def get(cls, value: Any, context: Any = None) -> Any:

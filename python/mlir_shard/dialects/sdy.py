@@ -72,10 +72,6 @@ def sharding_key(op: Any) -> str:
     return _OWN_SHARDING.get(name) or _OWN_SHARDINGS.get(name, SHARDING)
 
 
-def _index_of(owner: Any, value: Any) -> int:
-    return 0 if len(owner.results) == 1 else next(i for i, result in enumerate(owner.results) if result == value)
-
-
 def get_sharding(value: Any) -> TensorSharding | None:
     """The sharding attached to a value: to a function's argument, or to the result of an operation; else None."""
     if isinstance(value, ir.BlockArgument):
@@ -89,7 +85,7 @@ def get_sharding(value: Any) -> TensorSharding | None:
     if not isinstance(of_results, TensorShardingPerValue):
         return None
     shardings = of_results.shardings
-    index = _index_of(op, value)
+    index = ir.OpResult(value).result_number
     return shardings[index] if index < len(shardings) else None
 
 
@@ -122,7 +118,7 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
     if not SHARDING_KEYS[key]:
         op.attributes[key] = to_attribute(sharding, op.context)
         return
-    index = _index_of(op, value)
+    index = ir.OpResult(value).result_number
     known = (sharding if number == index else get_sharding(result) for number, result in enumerate(op.results))
     ranks = (rank_of(result.type) for result in op.results)
     op.attributes[key] = to_attribute(TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref), op.context)

@@ -264,3 +264,21 @@ def test_regions_in_300_others(target: str) -> None:
 def test_regions_too_deep() -> None:
     error = refusal(nested(900), "shard")
     assert re.search(r"is inside \d+ regions, too deep for pass", error.message)
+
+
+def test_a_call_of_too_many_types_is_refused_where_it_would_be_a_computation() -> None:
+    types = ", ".join(f"tensor<{4 + 4 * (number % 2)}xf32>" for number in range(1100))
+    arguments = ", ".join(f"%{number}: {type_}" for number, type_ in enumerate(types.split(", ")))
+    values = ", ".join(f"%{number}" for number in range(1100))
+    text = f"""
+      func.func private @callee({arguments}) -> tensor<4xf32> {{ return %0 : tensor<4xf32> }}
+      func.func @main({arguments}) -> tensor<4xf32> {{
+        %r = call @callee({values}) : ({types}) -> tensor<4xf32>
+        return %r : tensor<4xf32>
+      }}"""
+    context = create_context()
+    module = asm.parse_module(text, context)
+    with pytest.raises(PassFailure, match=r"call of @callee cannot become .* 1023 are possible .* inline it"):
+        run_passes(module, "builtin.module(sdy-propagation-pipeline)")
+    module = asm.parse_module(text, context)
+    run_passes(module, "builtin.module(shard-inline-calls,sdy-propagation-pipeline)")

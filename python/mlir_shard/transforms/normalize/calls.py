@@ -22,7 +22,7 @@ from mlir_shard.ir.editing import (
     terminator,
 )
 from mlir_shard.ir.operation_list import OperationList, capsules_of
-from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS, TooManyRuns
 from mlir_shard.passes.analyses import held, held_operations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, register
@@ -95,7 +95,14 @@ class CalledFunctions:
     def put(self, name: str, body: Any, call: Any, out_shardings: Any) -> Any:
         """Makes a call of a function a computation with the body of `body`, and gives that."""
         symbol, original, type_, _, thread = self._attributes[name]
-        attributes = {"name": original or symbol, **self._lengths_of(type_)}
+        try:
+            attributes = {"name": original or symbol, **self._lengths_of(type_)}
+        except TooManyRuns as error:
+            raise PassFailure(
+                f"the call of @{name} cannot become a named computation: {error} in arguments or results; inline it "
+                "before, as --shard-inline-calls does",
+                call,
+            ) from error
         in_shardings = self._in_shardings_of(name)
         if in_shardings is not None:
             attributes["in_shardings"] = in_shardings

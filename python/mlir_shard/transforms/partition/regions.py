@@ -103,15 +103,14 @@ def passed_on(
     ops = [op, *(block.operations[len(block.operations) - 1].operation for block in blocks)]
     result = [[whole(value) for value in one.operands] for one in ops]
     is_taken = [[False] * len(one) for one in result]
+    operands: dict[Any, list[tuple[int, int]]] = {}
+    for number, one in enumerate(ops):
+        for index, value in enumerate(one.operands):
+            operands.setdefault(value, []).append((number, index))
     for edge, placement in zip(edges, lies, strict=True):
         left = list(range(len(ops)))
         for source in edge.sources:
-            places = [
-                (number, index)
-                for number in left
-                for index, value in enumerate(ops[number].operands)
-                if value == source
-            ]
+            places = [place for place in operands[source] if place[0] in left]
             number, index = next((place for place in places if not is_taken[place[0]][place[1]]), places[0])
             if is_taken[number][index] and result[number][index] != placement:
                 raise PassFailure(
