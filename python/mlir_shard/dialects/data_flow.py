@@ -106,7 +106,7 @@ def sharding_before_barriers(value: Any) -> TensorSharding | None:
 
 
 def body_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
-    """The shardings of the arguments of a computation as its body sees them: without manual axes.
+    """Returns the shardings of the arguments of a computation inside its body: without manual axes.
 
     None where it has none, or where they cannot be read.
     """
@@ -115,7 +115,7 @@ def body_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
 
 
 def manual_axes(op: Any) -> tuple[str, ...]:
-    """The manual axes of a computation; none of a named one."""
+    """Returns the manual axes of a computation; none for a named one."""
     axes = value_of(op, "manual_axes", ManualAxes)
     return () if axes is None else axes.value
 

@@ -185,7 +185,7 @@ def _known(*names: str) -> Callable[[KnownEdgeFunction], KnownEdgeFunction]:
 
 
 def _registered(name: str) -> _Entry | None:
-    """What a dialect has registered for ops of a name."""
+    """Returns the registration of a dialect for ops of a name; None without one."""
     entry = _entries.get(name)
     return entry if isinstance(entry, _Entry) else None
 
@@ -201,10 +201,10 @@ def are_known(name: str) -> bool:
 
 
 def known_edges(name: str, boundary: Boundary) -> tuple[DataFlowEdge, ...]:
-    """The data-flow edges of an op whose edges are known, between the values of its boundary."""
+    """Returns the data-flow edges of an op whose edges are known, between the values of its boundary."""
     entry = _entries[name]
     if isinstance(entry, _Entry):
-        raise ValueError(f"the edges of '{name}' are its dialect's to tell")
+        raise ValueError(f"the edges of '{name}' are registered by a dialect, not known")
     return tuple(entry(boundary))
 
 

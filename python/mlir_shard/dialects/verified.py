@@ -62,9 +62,9 @@ class Verified:
 
     @contextlib.contextmanager
     def keeping_symbols(self, op: Any) -> Iterator[None]:
-        """Assumes in the context that of the symbols in the operation `op` only those change that are verified.
+        """Reads the symbols in `op` once for all operations that are verified in the context.
 
-        The symbols are then read once, not for each operation that is verified.
+        Between two verifications no other symbol may change than that of the operation that is verified.
         """
         before = self._known.set_keeps_symbols(op._CAPIPtr, True)
         try:

@@ -113,7 +113,7 @@ class RuleCache:
         return rule, options.are_read
 
     def _without_sizes(self, signature: OpSignature) -> tuple[Hashable, tuple[int, ...]]:
-        """What a rule for any sizes goes by in ops of a signature; and the sizes of all dimensions in order."""
+        """Returns the key of a rule for any sizes, and the sizes of all dimensions in order."""
         name, operands, results, attributes = signature
         key: list[Hashable] = [name, attributes, len(operands)]
         sizes: tuple[int, ...] = ()
@@ -129,7 +129,7 @@ class RuleCache:
 
 
 def _kind_and_shape(type_: Any) -> tuple[Hashable, tuple[int, ...]]:
-    """A type without the sizes of its dimensions, and these."""
+    """Returns a type without the sizes of its dimensions, and the sizes."""
     if not isinstance(type_, ir.RankedTensorType):
         return type_, ()
     return (type_.element_type, type_.encoding, type_.rank), tuple(type_.shape)

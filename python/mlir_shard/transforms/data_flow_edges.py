@@ -108,7 +108,7 @@ Shardings = tuple[TensorSharding, ...]
 
 
 def add_known_edges(ops: Sequence[Any]) -> OperationList:
-    """Puts an edge with its sharding between each owner and its uses, for ops whose edges are known; gives the edges.
+    """Adds an edge with its sharding behind each owner, for ops whose edges are known; returns the edges.
 
     Owners that have an edge keep it, and what has no static shape needs none.
     """
@@ -126,9 +126,10 @@ def add_known_edges(ops: Sequence[Any]) -> OperationList:
 
 
 def sink_known_edges(ops: Sequence[Any]) -> OperationList:
-    """Gives the owners of edges the shardings of these, which go, for ops whose edges are known; gives their users.
+    """Moves the shardings of edges to their owners and erases the edges, for ops whose edges are known.
 
-    Shardings that are missing are open on the first one's mesh; where all are missing the owners keep theirs.
+    Shardings that are missing are open on the first one's mesh; where all are missing the owners keep theirs. Returns
+    the users of the edges.
     """
     users: list[Any] = []
     for side in _ATTRIBUTES:
@@ -178,13 +179,13 @@ def _owning(ops: Sequence[Any], side: Side) -> Sequence[Any]:
 
 
 def _attributes(ops: Sequence[Any], side: Side) -> list[tuple[Any, ...]]:
-    """What the shardings on a side of each op depend on."""
+    """Returns the attributes that determine the shardings on one side of each op."""
     are_computations = [op.name in ARGUMENT_OWNERS for op in ops]
     return list(zip(are_computations, *attribute_columns(ops, *_ATTRIBUTES[side]), strict=True))
 
 
 def _own(op: Any, side: Side) -> Shardings | None:
-    """The shardings that an op has itself; None where there are none, or where they cannot be read."""
+    """Returns the shardings in the attributes of an op; None where there are none, or where they cannot be read."""
     if side is Side.ARGUMENTS:
         return body_shardings(op)
     shardings = value_of(op, _results_attribute(op), TensorShardingPerValue)
@@ -196,12 +197,12 @@ def _one_by_one(op: Any, side: Side) -> list[Any]:
 
 
 def _taken_key(op: Any, side: Side, row: Sequence[int]) -> tuple[Any, ...]:
-    """What the shardings that an op gets from edges depend on: the types decide only on those that are missing."""
+    """Returns the key of the shardings that an op gets from edges: types matter only for missing ones."""
     return (*row, *(_types(op, side) if -1 in row else ()))
 
 
 def _taken(op: Any, side: Side, row: Sequence[int], attributes: Sequence[Any]) -> Shardings | None:
-    """The shardings that an op gets from edges whose attributes have these numbers; None where all are missing."""
+    """Returns the shardings that an op gets from edges whose attributes have these numbers; None if all are missing."""
     shardings = [sdy.sharding_or_none(attributes[number]) if number >= 0 else None for number in row]
     return _filled(shardings, _types(op, side)) if any(shardings) else None
 

@@ -69,6 +69,14 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
         changed.ops.append(copied)
 
 
+def _mutated(root: Any, choose: random.Random) -> Changed:
+    """One or two changes in an operation."""
+    changed = Changed()
+    for _ in range(choose.randrange(1, 3)):
+        _mutate(root, choose, changed)
+    return changed
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> None:
     choose = random.Random(seed)
@@ -77,9 +85,7 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
         for _ in range(25):
             module = parse(TEXT, context)
             assert known(verified, module)
-            changed = Changed()
-            for _ in range(choose.randrange(1, 3)):
-                _mutate(module, choose, changed)
+            changed = _mutated(module, choose)
             expected = by_host(module)
             if choose.randrange(2):
                 assert known_changed(verified, module, changed) == expected
@@ -99,9 +105,7 @@ def test_random_changes_of_a_function_are_judged_as_by_the_host(seed: int, conte
             assert known(verified, module)
             with verified.keeping_symbols(module.operation):
                 for function in ops_named(module, "func.func"):
-                    changed = Changed()
-                    for _ in range(choose.randrange(1, 3)):
-                        _mutate(function, choose, changed)
+                    changed = _mutated(function, choose)
                     assert known_changed(verified, function, changed) == by_host(function)
             assert known(verified, module) == by_host(module)
 

@@ -196,7 +196,7 @@ def _manual_violations(
     shapes: tuple[tuple[Shape, ...], ...],
     bound: frozenset[str],
 ) -> tuple[str | None, str | None, str | None]:
-    """What is wrong with manual axes, with operands and with results.
+    """Returns the violations of the manual axes, of the operands and of the results; None for none.
 
     Args:
         manual, ins, outs: the attributes of a manual computation.

@@ -54,7 +54,7 @@ class OpProblem:
 
     @property
     def form(self) -> Hashable:
-        """What `kept_axes` go by: all but sizes."""
+        """The key of `kept_axes`: all but the sizes."""
         rule = self.rule
         factors = rule.reduction_factors, rule.need_replication_factors, rule.permutation_factors
         return rule.operand_mappings, rule.result_mappings, factors, self.shardings, self.mesh, self.meshes
@@ -73,7 +73,7 @@ class OpProblem:
 
 
 class ComputeCosts:
-    """What a device computes of an op, in seconds, along different axes of its factors."""
+    """The seconds that a device takes to compute its part of an op, for different axes of the factors."""
 
     def __init__(self, problem: OpProblem, rates: DeviceRates) -> None:
         self._problem = problem
@@ -88,7 +88,7 @@ class ComputeCosts:
         return found
 
     def of(self, axes_per_factor: Sequence[Axes]) -> float:
-        """What a device computes; nothing for an op without operands, which costs nothing at run time."""
+        """Returns the seconds with these axes; 0 for an op without operands, which costs nothing at run time."""
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0
@@ -133,7 +133,7 @@ class ComputeCosts:
         return not any(size % self.size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
 
     def _least(self, devices: int) -> float:
-        """What a device computes at least where the op is on so many."""
+        """Returns the least seconds of a device if the op is on so many."""
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0

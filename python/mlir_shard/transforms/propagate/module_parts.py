@@ -37,7 +37,7 @@ _IN_SHARDINGS = "in_shardings"
 
 
 def edge_frames(op: Any) -> list[EdgeFrame]:
-    """What the edges of a manual computation need to know of it, those of its arguments first."""
+    """Returns the frames of the edges of a manual computation, those of its arguments first."""
     manual_axes = sdy.value(op.attributes["manual_axes"]).value
     ins, outs = (sdy.value(op.attributes[name]).shardings for name in (_IN_SHARDINGS, "out_shardings"))
     into_body = [EdgeFrame(sharding, manual_axes, into_body=True) for sharding in ins]

@@ -76,15 +76,15 @@ class ShardedFunction:
                 ends[parents[op]] = max(ends[parents[op]], ends[op])
         return sorted(ops, key=lambda op: (ends[op], -op))
 
-    def brings_all(self, op: int) -> bool:
-        """Whether the sources of all data-flow edges of an op have the shardings that their owners want of them."""
+    def edges_agree(self, op: int) -> bool:
+        """Returns whether all sources of the data-flow edges of an op have the shardings that the edges need."""
         edges = self._edges.get(self.arrays.signatures[op])
         if edges is None:
             return False
         numbers = self.numbers
         for index, edge in enumerate(known_edges(edges.name, Boundary(*self.arrays.boundary(op)))):
-            wanted = numbers[edge.owner] if edges.sources is None else edges.sources[index]
-            if any(numbers[source] != wanted for source in edge.sources):
+            needed = numbers[edge.owner] if edges.sources is None else edges.sources[index]
+            if any(numbers[source] != needed for source in edge.sources):
                 return False
         return True
 
@@ -129,7 +129,7 @@ class ShardedFunction:
         return [self.number(one) for one in value.shardings] if isinstance(value, TensorShardingPerValue) else []
 
     def _edges_of(self, op: Any) -> _Edges:
-        """What the edges of ops of one signature have in common."""
+        """Returns the shardings of the edges of an op, which are those of all ops of its signature."""
         if op.name not in ARGUMENT_OWNERS:
             return _Edges(op.name)
         results = [sdy.get_sharding(result) for result in op.results]
@@ -164,7 +164,7 @@ class ShardedFunction:
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """What the data-flow edges of ops of one signature have in common, by the number of the edge.
+    """The shardings of the data-flow edges of ops of one signature, by the number of the edge.
 
     owners: the shardings of their owners, by number; None where the results have them like those of other ops.
     sources: the shardings that the sources have to have, by number; None where these are the owners'.
