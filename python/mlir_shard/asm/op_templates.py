@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Texts of operations up to the names of values: those that agree in them are translated once.
+"""Operations whose texts differ in the names of values alone: they are translated once.
 
-A model has the same few operations over and over, between other values.
+A model repeats a few operations, between other values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AbstractOperation:
     body: Span | None
 
     def offset_of(self, offset: int) -> int:
-        """Where what is at an offset of `text`, and not in or behind the region, is in the source."""
+        """Returns the offset in the source of an offset of `text` in front of the region."""
         source, abstract = self.start, 0
         for number, part in enumerate(self.parts):
             if offset <= abstract + len(part):
@@ -58,7 +58,7 @@ class AbstractOperation:
 
 
 def abstract_operation(text: str, name: int) -> AbstractOperation | None:
-    """The operation whose name is at `name`; None where it is not seen where it ends without reading it.
+    """Returns the operation whose name is at `name`; None if its end is unknown before it is read.
 
     It ends at the end of the line, or of that behind its region, which begins at the end of a line. A location may
     follow.
@@ -112,7 +112,7 @@ def split_at_values(text: str) -> list[str | int]:
 
 
 def _line_end(text: str, offset: int) -> int:
-    """Where the line ends that an offset is in, without blanks behind it."""
+    """Returns the end of the line of an offset, without trailing blanks."""
     end = text.find("\n", offset)
     end = len(text) if end < 0 else end
     while end > offset and text[end - 1].isspace():

@@ -58,7 +58,7 @@ _Piece: TypeAlias = "Span | _Generated | _Replaced"
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """An operation in generic form up to the names of values.
+    """An operation in generic form, whatever the names of its values.
 
     Args:
         operands: the numbers of the values that are operands.
@@ -227,7 +227,7 @@ class Translation:
     def _template_of(
         self, found: AbstractOperation, syntax: DialectSyntax, definition: OpDef, name_length: int
     ) -> _Template | None:
-        """The translation of an operation up to the names of values; None where it has to be read by itself."""
+        """Returns the translation of an operation, whatever the names of its values; None if it has to be read."""
         if found.text not in self._templates:
             self._templates[found.text] = self._made_template(found, syntax, definition, name_length)
         return self._templates[found.text]

@@ -99,7 +99,7 @@ class _Translation:
     def _template_of(
         self, found: AbstractOperation, name_length: int, syntax: DialectSyntax, definition: OpDef
     ) -> _Template | None:
-        """The translation of an operation up to the names of values; None where it has to be read by itself."""
+        """Returns the translation of an operation, whatever the names of its values; None if it has to be read."""
         if found.text not in self._templates:
             self._templates[found.text] = _made_template(found, name_length, syntax, definition)
         return self._templates[found.text]
@@ -139,7 +139,7 @@ class _Translation:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """An operation in custom syntax up to the names of values, which are numbers.
+    """An operation in custom syntax, with numbers in the place of the names of its values.
 
     Args:
         before: what comes before the region.
