@@ -37,9 +37,6 @@ public:
   Capsule capsule(MlirType type) const { return make(type.pointer, typeName); }
   Capsule capsule(MlirValue value) const { return make(value.pointer, valueName); }
 
-  std::optional<Capsule> optional(MlirAttribute attribute) const {
-    return attribute ? std::optional(capsule(attribute)) : std::nullopt;
-  }
   MlirAttribute attribute(const std::optional<Capsule> &capsule) const {
     return capsule ? attribute(*capsule) : MlirAttribute{};
   }

@@ -42,7 +42,7 @@ class SplitAllReduces(ModulePass):
         if not len(kinds):
             return False
         grids, rules, same = shard.grids(op), rule_cache(), KnownUniform()
-        reduces = kinds.where(lambda one: any(_behind(one, one.results[0], dim, rules) for dim in _dims(one, grids)))
+        reduces = kinds.where(lambda one: any(_behind(one, dim, rules) for dim in _dims(one, grids)))
         changed = [_split(reduce, grids, rules, same) for reduce in reduces]
         return any(changed)
 
@@ -79,10 +79,10 @@ def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, 
     return False
 
 
-def _behind(reduce: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
-    """The elementwise op that alone uses a value behind an all-reduce, whose result has its shape."""
-    user = _only_user(reduce, value)
-    return None if user is None else on_block(user, value, dim, rules)
+def _behind(reduce: Any, dim: int, rules: RuleCache) -> OnBlock | None:
+    """Returns the elementwise op that alone uses an all-reduce, whose result has its shape."""
+    user = _only_user(reduce, reduce.results[0])
+    return None if user is None else on_block(user, reduce.results[0], dim, rules)
 
 
 def _only_user(reduce: Any, value: Any) -> Any | None:

@@ -141,7 +141,8 @@ class ImportFuncCalls(ModulePass):
     """Makes a named computation of each call, with the body of the function, which goes; further calls get copies.
 
     Arguments keep the shardings of the function's arguments, results those of the call. Calls of functions that are
-    only declared stay; recursive calls, and functions of several blocks, are refused.
+    only declared stay. Refused are recursive calls, functions of several blocks, and calls of which the types of
+    arguments or of results change more than 1,023 times.
     """
 
     name = "sdy-import-func-calls"

@@ -24,9 +24,8 @@ UNSHARDED = 0
 class ShardedFunction:
     """The operations and values of a function by number, with the number of each value's sharding.
 
-    Equal shardings have equal numbers, and none at all has UNSHARDED. Whoever puts something in the place of a value
-    says so by `replaced`, and `changed` has the values of which that was said: what is read here is the function as it
-    was. `any_sizes` is as of `ModuleArrays`.
+    Equal shardings have equal numbers, a missing one is UNSHARDED. The function is read once: `replaced` records that
+    users of a value get another one. `any_sizes` is as of `ModuleArrays`.
     """
 
     def __init__(self, function: Any, any_sizes: Callable[[str], bool] | None = None) -> None:
