@@ -8,7 +8,9 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -48,10 +50,10 @@ struct Operations {
 
   // Those whose signature is wanted, in their order.
   Operations where(const std::vector<bool> &wanted) const {
+    const auto isWanted = [&](std::int32_t op) { return wanted.at(arrays->signatures[op]); };
     Operations found{arrays, {}};
-    for (std::int32_t op : numbers)
-      if (wanted.at(arrays->signatures[op]))
-        found.numbers.push_back(op);
+    found.numbers.reserve(std::count_if(numbers.begin(), numbers.end(), isWanted));
+    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(found.numbers), isWanted);
     return found;
   }
 };

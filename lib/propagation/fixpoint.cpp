@@ -4,26 +4,28 @@
 #include "propagation/fixpoint.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace mlir_shard {
 namespace {
 
-// The numbers of nodes, each in it at most once; the last added comes first.
+// The numbers of nodes, each in it at most once, at first all in order; the last added comes first.
 class Worklist {
 public:
-  explicit Worklist(std::size_t count) : waiting(count, 1) {
-    stack.reserve(count);
-    for (std::size_t number = count; number-- > 0;)
-      stack.push_back(static_cast<std::int32_t>(number));
-  }
+  explicit Worklist(std::size_t count) : waiting(count, 1) {}
 
-  bool empty() const { return stack.empty(); }
+  bool empty() const { return added.empty() && first == waiting.size(); }
 
   std::int32_t pop() {
-    const std::int32_t number = stack.back();
-    stack.pop_back();
+    std::int32_t number;
+    if (added.empty()) {
+      number = static_cast<std::int32_t>(first++);
+    } else {
+      number = added.back();
+      added.pop_back();
+    }
     waiting[number] = 0;
     return number;
   }
@@ -32,11 +34,12 @@ public:
     if (waiting[number])
       return;
     waiting[number] = 1;
-    stack.push_back(number);
+    added.push_back(number);
   }
 
 private:
-  std::vector<std::int32_t> stack;
+  std::size_t first = 0; // From this one on, none has been taken.
+  std::vector<std::int32_t> added;
   std::vector<char> waiting;
 };
 
@@ -58,8 +61,10 @@ Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
   for (std::size_t value = 0; value < valueCount; ++value)
     users.start[value + 1] += users.start[value];
   users.numbers.resize(users.start.back());
-  std::vector<std::int32_t> next(users.start.begin(), users.start.end() - 1);
-  eachUse([&](std::int32_t value, std::int32_t node) { users.numbers[next[value]++] = node; });
+  // Each start moves on to the next one, in place of a copy of them all.
+  eachUse([&](std::int32_t value, std::int32_t node) { users.numbers[users.start[value]++] = node; });
+  std::copy_backward(users.start.begin(), users.start.end() - 1, users.start.end());
+  users.start.front() = 0;
   return users;
 }
 
@@ -179,15 +184,15 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
   };
 
   throughBoundary();
-  Worklist worklist(nodes.size());
+  std::optional<Worklist> worklist(nodes.size());
   auto addDeferred = [&] {
     for (auto node = deferredNodes.rbegin(); node != deferredNodes.rend(); ++node)
       if (settled[*node] == nothing && behaviours.at(nodes.kind(*node)) != nothing)
-        worklist.add(*node);
-    return !worklist.empty();
+        worklist->add(*node);
+    return !worklist->empty();
   };
-  while (!worklist.empty() || addDeferred()) {
-    const std::int32_t number = worklist.pop();
+  while (!worklist->empty() || addDeferred()) {
+    const std::int32_t number = worklist->pop();
     const std::int32_t behaviour = behaviours.at(nodes.kind(number));
     if (behaviour == nothing || settled[number] == behaviour)
       continue;
@@ -199,14 +204,15 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       auto addUsers = [&](bool inLoop) {
         for (const std::int32_t *user = users.end(value); user != users.begin(value);)
           if (*--user != number && !isOf(deferredKinds, *user) && isInLoop(*user, definer) == inLoop)
-            worklist.add(*user);
+            worklist->add(*user);
       };
       addUsers(true);
       if (definer >= 0 && definer != number)
-        worklist.add(definer);
+        worklist->add(definer);
       addUsers(false);
     }
   }
+  worklist.reset();
   throughBoundary();
   last.assign(states, states + valueCount());
 }
