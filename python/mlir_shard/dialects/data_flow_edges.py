@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,6 +224,42 @@ def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
     if violation:
         raise InterfaceError(op, f"{described(_ROLE, entry.function, op)} do not fit: {violation}")
     return edges
+
+
+def edge_holders(op: Any) -> list[Any]:
+    """Returns the ops whose operands are sources of the edges of an op: itself, and the last op of each region."""
+    last = [region.blocks[len(region.blocks) - 1] for region in op.regions if len(region.blocks)]
+    return [op, *(block.operations[len(block.operations) - 1].operation for block in last)]
+
+
+def source_operands(holders: Sequence[Any], edges: Iterable[DataFlowEdge]) -> Iterator[list[tuple[int, int]]]:
+    """Yields for each edge the operands that are its sources, at most one of each holder.
+
+    An edge names its sources by value. Where several operands are the same value, each edge takes the next one; edges
+    beyond the last operand share the first.
+
+    Args:
+        holders: the ops with the operands, as from `edge_holders`.
+        edges: the edges of one op, in order.
+
+    Returns: for each edge pairs of the number of the holder and that of its operand.
+    """
+    first: dict[Any, dict[int, int]] = {}
+    free: dict[Any, dict[int, deque[int]]] = {}
+    for number, holder in enumerate(holders):
+        for index, value in enumerate(holder.operands):
+            first.setdefault(value, {}).setdefault(number, index)
+            free.setdefault(value, {}).setdefault(number, deque()).append(index)
+    for edge in edges:
+        found: dict[int, int] = {}
+        for source in edge.sources:
+            possible = [number for number in first.get(source, ()) if number not in found]
+            unused = next((number for number in possible if free[source][number]), None)
+            if unused is not None:
+                found[unused] = free[source][unused].popleft()
+            elif possible:
+                found[possible[0]] = first[source][possible[0]]
+        yield list(found.items())
 
 
 def keeps_argument_shardings(name: str) -> bool:

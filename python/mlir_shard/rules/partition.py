@@ -19,9 +19,9 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.values import defining_op, replace_uses, uses_of
 from mlir_shard.resharding.windows import FactorWindow
-from mlir_shard.rules.reduction import combiners_of, neutral_number, reduction_op
+from mlir_shard.rules.reduction import combiners_of, neutral_number
 from mlir_shard.rules.registry import is_ruled_from_outside
-from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import FactorType, TensorMapping
 
 
@@ -118,7 +118,6 @@ def shards_along(value: Any, dim: int, op: Any) -> int:
 
 PartitionFunction = Callable[[Any, Blocks], "bool | None"]
 UnshardableFactors = Callable[[Any, OpShardingRule], Collection[int]]
-Reduction = Callable[[Any], "ReductionOp | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +145,6 @@ class PartitionRule:
     def sets_types_alone(self) -> bool:
         """Whether an op becomes local by the types of its results alone."""
         return self.localize is set_result_types
-
-    def unshardable_factors(self, op: Any, rule: OpShardingRule, reduction: Reduction = reduction_op) -> frozenset[int]:
-        """The factors that must be replicated for `localize` to be right.
-
-        `reduction` says what partial results are combined with, None where nothing can.
-        """
-        is_reducible = not rule.reduction_factors or reduction(op) is not None
-        return self.never_shardable(rule, is_reducible=is_reducible) | self.unshardable_here(op, rule)
 
     def never_shardable(self, rule: OpShardingRule, *, is_reducible: bool) -> frozenset[int]:
         """The factors along which no op with this sharding rule can be partitioned."""

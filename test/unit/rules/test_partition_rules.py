@@ -11,6 +11,7 @@ from rules.modules import ops
 
 from mlir_shard.rules import partition, rule_for
 from mlir_shard.rules.partition import Blocks, is_zero, partition_rule, partition_rule_for
+from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.sharding import OpShardingRule
 
 
@@ -19,7 +20,8 @@ def unshardable(text: str) -> set[int]:
     rule, partition = rule_for(op), partition_rule_for(op)
     assert rule is not None
     assert partition is not None
-    return set(partition.unshardable_factors(op, rule))
+    is_reducible = not rule.reduction_factors or reduction_op(op) is not None
+    return set(partition.never_shardable(rule, is_reducible=is_reducible) | partition.unshardable_here(op, rule))
 
 
 def test_elementwise_along_all() -> None:
@@ -88,7 +90,7 @@ def test_names_come_before_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [rule and rule.localize for rule in found] == [by_predicate, by_name]
     assert partition_rule_for(terminator) is None
     assert found[1] is not None
-    assert found[1].unshardable_factors(add, OpShardingRule.pointwise((4,), 2)) == {0}
+    assert found[1].unshardable_here(add, OpShardingRule.pointwise((4,), 2)) == {0}
 
 
 def test_reduction_axes() -> None:

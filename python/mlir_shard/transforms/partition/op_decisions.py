@@ -13,7 +13,7 @@ from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.windows import FactorWindow, WindowHalo
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import loops_of
-from mlir_shard.rules.partition import PartitionRule, Reduction
+from mlir_shard.rules.partition import PartitionRule
 from mlir_shard.rules.reduction import SELECTING_OPS, combination_of, reduction_kind, reduction_op
 from mlir_shard.rules.uneven_shards import Mask, mask_of, may_fail
 from mlir_shard.rules.windows import Window, dim_of, mirrored_factors, windows_of
@@ -180,7 +180,7 @@ class OpDecisions:
     ) -> Decision:
         """As far as operands and wanted results agree, the factors of the op stay sharded."""
         form = self._form(rule)
-        reduction: Reduction = reduction_op if self._exchanges else reduction_kind
+        reduction = reduction_op if self._exchanges else reduction_kind
         kind = reduction(op) if rule.reduction_factors else None
         is_reducible = (
             not rule.reduction_factors or kind is not None or (self._exchanges and combination_of(op) is not None)

@@ -340,12 +340,12 @@ class Planner:
 
     def _with_edges(self, op: Any, plans: list[OpPlan]) -> None:
         edges = edges_of(op)
-        lies: list[Placement] = []
+        placements: list[Placement] = []
         for edge in edges:
             placement = self._values.of(edge.owner, sharding_of(edge.owner))._replace(unreduced=())
-            lies.append(placement)
+            placements.append(placement)
             self._values.place((edge.owner, *edge.other_targets), [placement] * (1 + len(edge.other_targets)))
-        takes = passed_on(op, edges, lies, replicated)
+        takes = passed_on(op, edges, placements, replicated)
         blocks = [block for region in op.regions for block in region.blocks]
         local = self._grid.local_type
         plans.append(

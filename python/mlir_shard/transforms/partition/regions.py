@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects.data_flow_edges import DataFlowEdge
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edge_holders, source_operands
 from mlir_shard.ir.editing import ops_below, terminator
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.steps import Placement
@@ -92,33 +92,27 @@ def captured_uses(op: Any, placements: NumberedValues[Placement]) -> list[tuple[
 
 
 def passed_on(
-    op: Any, edges: Sequence[DataFlowEdge], lies: Sequence[Placement], whole: Callable[[Any], Placement]
+    op: Any, edges: Sequence[DataFlowEdge], placements: Sequence[Placement], other: Callable[[Any], Placement]
 ) -> list[list[Placement]]:
-    """Where the operands of an op and of the terminators in its regions have to lie, the op's first.
+    """Returns the placements of the operands of an op, then of those of the terminator of each region.
 
-    Values on an edge have the placement in `lies` of the edge, all others that of `whole`. An edge takes at most one
-    operand of an op. PassFailure where several edges take the same operand, with different placements.
+    Args:
+        op: an op whose regions have one block each, or none.
+        edges, placements: its data-flow edges, and the placement of each.
+        other: gives the placement of a value on no edge.
+
+    Raises PassFailure where edges with different placements have the same operand as a source.
     """
-    blocks = [block for region in op.regions for block in region.blocks]
-    ops = [op, *(block.operations[len(block.operations) - 1].operation for block in blocks)]
-    result = [[whole(value) for value in one.operands] for one in ops]
-    is_taken = [[False] * len(one) for one in result]
-    operands: dict[Any, list[tuple[int, int]]] = {}
-    for number, one in enumerate(ops):
-        for index, value in enumerate(one.operands):
-            operands.setdefault(value, []).append((number, index))
-    for edge, placement in zip(edges, lies, strict=True):
-        left = list(range(len(ops)))
-        for source in edge.sources:
-            places = [place for place in operands[source] if place[0] in left]
-            number, index = next((place for place in places if not is_taken[place[0]][place[1]]), places[0])
-            if is_taken[number][index] and result[number][index] != placement:
+    holders = edge_holders(op)
+    result = [[other(value) for value in one.operands] for one in holders]
+    of_edges: dict[tuple[int, int], Placement] = {}
+    for placement, operands in zip(placements, source_operands(holders, edges), strict=True):
+        for number, index in operands:
+            if of_edges.setdefault((number, index), placement) != placement:
                 raise PassFailure(
                     f"'{op.name}' cannot be partitioned: two of its data-flow edges have operand {index} of "
-                    f"'{ops[number].name}' as a source, and different shardings",
+                    f"'{holders[number].name}' as a source, and different shardings",
                     op,
                 )
-            left.remove(number)
-            is_taken[number][index] = True
             result[number][index] = placement
     return result

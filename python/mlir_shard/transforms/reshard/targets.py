@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import edges_of
+from mlir_shard.dialects.data_flow_edges import edge_holders, edges_of, source_operands
 from mlir_shard.host import ir
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
@@ -40,13 +40,17 @@ class Targets:
 
     def process_edges(self, op: Any) -> None:
         """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them."""
-        slots = list(_source_slots(op))
+        edges, holders = edges_of(op), edge_holders(op)
+        uses: dict[tuple[int, int], Any] = {}
+        for edge, operands in zip(edges, source_operands(holders, edges), strict=True):
+            for operand in operands:
+                # Of edges that share an operand the first one decides.
+                uses.setdefault(operand, edge.owner)
         # The edges of results first, as what is inserted later at the same value comes before.
-        for owner, uses in sorted(slots, key=lambda slot: isinstance(slot[0], ir.BlockArgument)):
-            target = _sharding_before_edge(op, owner)
-            for holder, index in uses:
-                point = insertion_point_after(holder.operands[index])
-                self._bring(holder, index, target, point, self._with_reshard)
+        for (number, index), owner in sorted(uses.items(), key=lambda use: isinstance(use[1], ir.BlockArgument)):
+            holder = holders[number]
+            point = insertion_point_after(holder.operands[index])
+            self._bring(holder, index, _sharding_before_edge(op, owner), point, self._with_reshard)
 
     def process_call(self, call: Any, sources: Shardings) -> None:
         """Reshards the operands of a `func.call`, whose shardings are `sources`, to those of the function's
@@ -116,37 +120,3 @@ def _sharding_before_edge(op: Any, owner: Any) -> TensorSharding | None:
     sharding = sharding_of(owner)
     manual = sdy.value(op.attributes["manual_axes"]).value
     return None if sharding is None else sharding.without_axes(manual)
-
-
-def _source_slots(op: Any) -> Iterator[tuple[Any, list[tuple[Any, int]]]]:
-    """For the owner of each edge of an op the operands that are its sources, as (op, index).
-
-    An edge has its sources as values. One that is an operand twice stands for the first that is left, as edges are
-    in the order of operands; and edges have their sources in the order of the ops around: first `op`.
-    """
-    holders = [op, *_terminators(op)]
-    begin = [0] * len(holders)
-    for edge in edges_of(op):
-        uses = []
-        first = 0
-        for source in edge.sources:
-            found = _find(holders, begin, first, source)
-            if found is not None:
-                number, index = found
-                begin[number], first = index + 1, number + 1
-                uses.append((holders[number], index))
-        yield edge.owner, uses
-
-
-def _find(holders: list[Any], begin: list[int], first: int, source: Any) -> tuple[int, int] | None:
-    for number in range(first, len(holders)):
-        operands = holders[number].operands
-        for index in range(begin[number], len(operands)):
-            if operands[index] == source:
-                return number, index
-    return None
-
-
-def _terminators(op: Any) -> list[Any]:
-    blocks = [region.blocks[len(region.blocks) - 1] for region in op.regions if len(region.blocks)]
-    return [block.operations[len(block.operations) - 1].operation for block in blocks]
