@@ -36,20 +36,18 @@ class Pattern:
     may_match: Callable[[Any], bool] | None = None
 
 
-def may_match(root: Any, patterns: Sequence[Pattern]) -> bool:
-    """Returns whether one of the patterns may match below `root`.
+def matching(root: Any, patterns: Sequence[Pattern]) -> list[Pattern]:
+    """Returns those of the patterns that may match below `root`.
 
     `may_match` of a pattern is called once for operations that agree in themselves and in what defines their operands.
     """
-    of_root: dict[str, list[Callable[[Any], bool]]] = {}
-    for pattern in patterns:
-        if pattern.may_match is None:
-            return True
-        of_root.setdefault(pattern.root, []).append(pattern.may_match)
-    if not of_root:
-        return False
-    kinds = OpKinds(root, *of_root, neighbours=True)
-    return any(one_may(op) for op in kinds.representatives for one_may in of_root[op.name])
+    asked = {one.root for one in patterns if one.may_match is not None}
+    representatives = OpKinds(root, *asked, neighbours=True).representatives if asked else ()
+    return [
+        one
+        for one in patterns
+        if one.may_match is None or any(op.name == one.root and one.may_match(op) for op in representatives)
+    ]
 
 
 def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:

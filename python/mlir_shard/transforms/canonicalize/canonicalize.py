@@ -20,7 +20,7 @@ from mlir_shard.ir.editing import (
     inline_region,
     operations_named,
 )
-from mlir_shard.ir.patterns import Pattern, apply_greedily, may_match
+from mlir_shard.ir.patterns import Pattern, apply_greedily, matching
 from mlir_shard.ir.values import users
 from mlir_shard.passes import analyses, host_passes
 from mlir_shard.passes.options import format_value, option
@@ -177,7 +177,7 @@ class Canonicalize(Pass):
         if held.has_branches or self.cse_between_iterations:
             return False
         if self._is_ours_alone():
-            return not may_match(op, self._patterns_for(held))
+            return not matching(op, self._patterns_for(held))
         return self._folds_nothing(held) and held.operations.isdisjoint(_CONSTANTS)
 
     def _moves_constants_alone(self, op: Any, held: Contents) -> bool:
@@ -204,7 +204,9 @@ class Canonicalize(Pass):
             # The driver simplifies regions of several blocks without a pattern.
             return is_changed or held.has_branches
         self._run_host(op, held)
-        while (patterns := self._patterns_for(held := contents(op))) and apply_greedily(op, patterns, config):
+        while (patterns := matching(op, self._patterns_for(held := contents(op)))) and apply_greedily(
+            op, patterns, config
+        ):
             self._run_host(op, held)
         return True
 

@@ -71,4 +71,9 @@ def _needed(body: Any, values: Sequence[Any]) -> set[Any]:
     return needed
 
 
-PATTERNS = (Pattern("unused-results", LABEL, "linalg.generic", erase_unused),)
+def has_several_results(op: Any) -> bool:
+    """Returns whether an operation has more than one result."""
+    return len(op.results) > 1
+
+
+PATTERNS = (Pattern("unused-results", LABEL, "linalg.generic", erase_unused, may_match=has_several_results),)

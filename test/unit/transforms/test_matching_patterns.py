@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`canonicalize` with the patterns of collectives: the driver runs only where one may match."""
+"""`canonicalize`: the driver runs only where a pattern of this project may match."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ PROGRAMS = [
 PIPELINE = "builtin.module(canonicalize{enable-patterns=sdy-collective,shard-collective})"
 
 
-def text_after(program: str, context: Any) -> str:
+def text_after(program: str, context: Any, pipeline: str = PIPELINE) -> str:
     module = mlir_shard.parse(program, context)
-    mlir_shard.run(module, PIPELINE)
+    mlir_shard.run(module, pipeline)
     return mlir_shard.print_module(module)
 
 
 def test_what_may_not_match_is_left_by_the_driver_too(monkeypatch: pytest.MonkeyPatch) -> None:
     context = mlir_shard.create_context()
     found = [text_after(program, context) for program in PROGRAMS]
-    monkeypatch.setattr(canonicalize, "may_match", lambda *_: True)
+    monkeypatch.setattr(canonicalize, "matching", lambda _, patterns: list(patterns))
     assert found == [text_after(program, context) for program in PROGRAMS]
 
 
@@ -47,3 +47,22 @@ def test_the_driver_does_not_run_where_no_pattern_may_match(monkeypatch: pytest.
       }
     """
     assert "sdy.all_gather" in text_after(program, mlir_shard.create_context())
+
+
+def test_a_generic_op_with_one_result_has_no_unused_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(canonicalize, "apply_greedily")
+    program = """
+      func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+        %e = tensor.empty() : tensor<4xf32>
+        %0 = linalg.generic {
+            indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+            ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %1 = math.exp %in : f32
+          linalg.yield %1 : f32
+        } -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    """
+    after = text_after(program, mlir_shard.create_context(), "builtin.module(canonicalize)")
+    assert "linalg.generic" in after
