@@ -21,6 +21,7 @@ from mlir_shard.ir.editing import (
     set_signature_column,
     signature_column,
 )
+from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure, shared
@@ -227,7 +228,7 @@ def used_axes(
             used.append((refs[ref], sharding.used_axes))
     # A sum may be reduced along a part of an axis that shards no tensor.
     is_reduced = names is None or "sdy.all_reduce" in names
-    for op in editing.operations_named(module, "sdy.all_reduce") if is_reduced else ():
+    for op in OpKinds(module, "sdy.all_reduce").representatives if is_reduced else ():
         mesh = refs[op.attributes["out_sharding"].value.mesh_or_ref]
         if not mesh.is_maximal:
             used.append((mesh, op.attributes["reduction_axes"].value.value))

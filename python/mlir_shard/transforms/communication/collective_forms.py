@@ -24,8 +24,10 @@ GATHERS = ("shard.all_gather", "stablehlo.all_gather")
 REDUCES = ("shard.all_reduce", "stablehlo.all_reduce")
 SCATTERS = ("shard.reduce_scatter", "stablehlo.reduce_scatter")
 CHANNEL = "channel_handle"
-AMONG = ("grid", "grid_axes", REPLICA_GROUPS, "use_global_device_ids")
-"""The attributes that say which devices communicate."""
+_GRID_GROUPS = ("grid", "grid_axes")
+_LISTED_GROUPS = (REPLICA_GROUPS, "use_global_device_ids")
+AMONG = (*_GRID_GROUPS, *_LISTED_GROUPS)
+"""The attributes that say which devices communicate, of collectives of shard, then of StableHLO."""
 _DIMS = {
     "shard.all_gather": "gather_axis",
     "shard.all_slice": "slice_axis",
@@ -37,9 +39,12 @@ _DIMS = {
 
 def among(collective: Any) -> tuple[Any, ...]:
     """What is equal where the same devices communicate in the same way."""
-    dialect, attributes = collective.name.partition(".")[0], collective.attributes
+    attributes = collective.attributes
+    if collective.name.startswith("shard."):
+        return ("shard", *(attributes[name] for name in _GRID_GROUPS if name in attributes))
     # Without those that are absent: an attribute cannot be compared with None.
-    return (dialect, CHANNEL in attributes, *((name, attributes[name]) for name in AMONG if name in attributes))
+    listed = tuple((name, attributes[name]) for name in _LISTED_GROUPS if name in attributes)
+    return ("stablehlo", CHANNEL in attributes, *listed)
 
 
 def is_of_values(collective: Any) -> bool:
