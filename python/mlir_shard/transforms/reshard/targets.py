@@ -41,16 +41,17 @@ class Targets:
     def process_edges(self, op: Any) -> None:
         """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them."""
         edges, holders = edges_of(op), edge_holders(op)
-        uses: dict[tuple[int, int], Any] = {}
+        # Of edges that share an operand the first one decides.
+        owners: dict[tuple[int, int], Any] = {}
         for edge, operands in zip(edges, source_operands(holders, edges), strict=True):
             for operand in operands:
-                # Of edges that share an operand the first one decides.
-                uses.setdefault(operand, edge.owner)
+                owners.setdefault(operand, edge.owner)
+        targets = {edge.owner: _sharding_before_edge(op, edge.owner) for edge in edges}
         # The edges of results first, as what is inserted later at the same value comes before.
-        for (number, index), owner in sorted(uses.items(), key=lambda use: isinstance(use[1], ir.BlockArgument)):
+        for (number, index), owner in sorted(owners.items(), key=lambda one: isinstance(one[1], ir.BlockArgument)):
             holder = holders[number]
             point = insertion_point_after(holder.operands[index])
-            self._bring(holder, index, _sharding_before_edge(op, owner), point, self._with_reshard)
+            self._bring(holder, index, targets[owner], point, self._with_reshard)
 
     def process_call(self, call: Any, sources: Shardings) -> None:
         """Reshards the operands of a `func.call`, whose shardings are `sources`, to those of the function's
