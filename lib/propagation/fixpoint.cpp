@@ -212,7 +212,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       addUsers(false);
     }
   }
-  worklist.reset();
+  worklist.reset(); // Before the states of all values are copied.
   throughBoundary();
   last.assign(states, states + valueCount());
 }

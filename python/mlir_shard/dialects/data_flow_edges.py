@@ -53,15 +53,10 @@ class Boundary:
     @staticmethod
     def of(op: Any) -> Boundary:
         """The values of an op."""
-        regions = [list(region.blocks) for region in op.regions]
-        arguments = [list(blocks[0].arguments) if blocks else [] for blocks in regions]
-        return Boundary(
-            list(op.operands), list(op.results), arguments, [_returned(blocks[-1]) for blocks in regions if blocks]
-        )
-
-
-def _returned(block: Any) -> list[Any]:
-    return list(block.operations[len(block.operations) - 1].operands)
+        blocks = [region.blocks[0] if len(region.blocks) else None for region in op.regions]
+        arguments = [[] if block is None else list(block.arguments) for block in blocks]
+        returned = [list(last.operands) for last in edge_holders(op)[1:]]
+        return Boundary(list(op.operands), list(op.results), arguments, returned)
 
 
 def check_edges(edges: Iterable[Any], op: Any) -> str | None:

@@ -177,7 +177,8 @@ class Canonicalize(Pass):
         if held.has_branches or self.cse_between_iterations:
             return False
         if self._is_ours_alone():
-            return not matching(op, self._patterns_for(held))
+            patterns = self._patterns_for(held)
+            return all(one.may_match for one in patterns) and not matching(op, patterns)
         return self._folds_nothing(held) and held.operations.isdisjoint(_CONSTANTS)
 
     def _moves_constants_alone(self, op: Any, held: Contents) -> bool:
