@@ -4,5 +4,5 @@
 
 `arrays` and `editing` read and change whole modules natively, `stablehlo` and `shard`
 build operations, `replica_groups` reads the devices of collectives,
-`python_frames` knows call stacks in locations.
+`array_elements` reads array attributes, `python_frames` knows call stacks in locations.
 """

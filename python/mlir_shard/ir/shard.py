@@ -12,6 +12,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import in_modules
 from mlir_shard.sharding import ReductionOp
 
@@ -28,7 +29,7 @@ def grid(name: str, shape: Sequence[int]) -> Any:
 
 def grid_shape(op: Any) -> tuple[int, ...]:
     """The shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
-    return tuple(op.operation.attributes["shape"])
+    return tuple(elements(op.operation.attributes["shape"]))
 
 
 def grids(module: Any) -> dict[str, tuple[int, ...]]:
@@ -38,7 +39,7 @@ def grids(module: Any) -> dict[str, tuple[int, ...]]:
 
 def grid_axes(op: Any) -> tuple[int, ...]:
     """The grid axes along which a collective communicates; none where it names none."""
-    return tuple(op.attributes["grid_axes"]) if "grid_axes" in op.attributes else ()
+    return tuple(elements(op.attributes["grid_axes"])) if "grid_axes" in op.attributes else ()
 
 
 def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mlir_shard import host
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named, replace_with
 
 _linalg, _tensor = host.dialect("linalg"), host.dialect("tensor")
@@ -22,13 +23,13 @@ def separate(root: Any) -> None:
     the strides (`FoldInsertPadIntoFill`).
     """
     for op in operations_named(root, "tensor.insert_slice"):
-        strides = ir.DenseI64ArrayAttr(op.attributes["static_strides"])
+        strides = elements(op.attributes["static_strides"])
         source = op.operands[0].owner
         if isinstance(source, ir.Block) or source.operation.name != _PAD or all(one == 1 for one in strides):
             continue
         pad = source.operation
         value = pad.regions[0].blocks[0].operations[0].operation
-        low, high = (list(ir.DenseI64ArrayAttr(pad.attributes[f"static_{side}"])) for side in ("low", "high"))
+        low, high = (elements(pad.attributes[f"static_{side}"]) for side in ("low", "high"))
         type_ = pad.results[0].type
         has_one_value = value.name == "tensor.yield" and value.operands[0].owner != pad.regions[0].blocks[0]
         if (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.index_arithmetic import add, constant, multiply
 from mlir_shard.rules.builder import Dims, RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.linalg_loops import Loops, is_structured, loops_of
@@ -96,8 +97,8 @@ def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
     plain, packed = (1, 0) if op.name.endswith(".unpack") else (0, 1)
     shapes = [shape_of(op.operands[number].type) for number in (0, 1)]
     rank = len(shapes[plain])
-    tiled = list(op.attributes["inner_dims_pos"])
-    order = list(op.attributes["outer_dims_perm"]) if "outer_dims_perm" in op.attributes else []
+    tiled = elements(op.attributes["inner_dims_pos"])
+    order = elements(op.attributes["outer_dims_perm"]) if "outer_dims_perm" in op.attributes else []
     builder = RuleBuilder.for_op(op)
 
     def add(plain_dim: int | None, packed_dim: int, size: int, type_: FactorType = FactorType.PASS_THROUGH) -> None:
@@ -125,7 +126,7 @@ def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
 def _inside_tiles(op: Any, rule: OpShardingRule) -> list[int]:
     """The factors inside of tiles: the sizes of tiles are attributes."""
     packed = rule.operand_mappings[0] if op.name.endswith(".unpack") else rule.result_mappings[0]
-    tiled = len(list(op.attributes["inner_dims_pos"]))
+    tiled = len(elements(op.attributes["inner_dims_pos"]))
     return [factor for mapping in packed.dim_mappings[-tiled:] for factor in mapping.factor_indices]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.partition import Blocks, continue_with, partition_rule, set_result_types
@@ -43,7 +44,7 @@ def pad(op: Any, blocks: Blocks) -> None:
     """Along a dimension that is sharded and is padded, the shard of the result is filled up on each device."""
     windows = {one.dim: one for one in moving_windows(op, blocks)}
     for name in ("static_low", "static_high"):
-        amounts = [0 if dim in windows else one for dim, one in enumerate(op.attributes[name])]
+        amounts = [0 if dim in windows else one for dim, one in enumerate(elements(op.attributes[name]))]
         op.attributes[name] = ir.DenseI64ArrayAttr.get(amounts)
     _pad_blocks(op, windows, blocks, lambda: scalar_of_region(op))
 

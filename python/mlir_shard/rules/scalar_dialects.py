@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
 from mlir_shard.rules.elementwise import is_elementwise, register_elementwise
@@ -65,7 +66,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
     """
     result = shape_of(op.results[0].type)
     shapes = [shape_of(operand.type) for operand in op.operands]
-    given = list(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
+    given = elements(op.attributes["broadcast_dimensions"]) if "broadcast_dimensions" in op.attributes else None
     builder = RuleBuilder.for_op(op)
     followed = []
     for shape in shapes:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.builder import RuleBuilder, rank_of, resized, shape_of, without_ones
 from mlir_shard.rules.elementwise import register_elementwise
 from mlir_shard.rules.partition import Blocks, partition_rule, set_result_types
@@ -89,13 +90,13 @@ def insert(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tensor.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
     """Indices are gathered each by itself; a dimension that is indexed must be replicated."""
-    return _indexed(op, list(op.attributes["gather_dims"]), FactorType.PASS_THROUGH)
+    return _indexed(op, elements(op.attributes["gather_dims"]), FactorType.PASS_THROUGH)
 
 
 @sharding_rule("tensor.scatter")
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
     """All updates go to every shard, so their batches must be replicated, as must a dimension that is indexed."""
-    return _indexed(op, list(op.attributes["scatter_dims"]), FactorType.NEED_REPLICATION)
+    return _indexed(op, elements(op.attributes["scatter_dims"]), FactorType.NEED_REPLICATION)
 
 
 def _indexed(op: Any, indexed: list[int], of_batch: FactorType) -> OpShardingRule:
@@ -149,7 +150,7 @@ def _dims_of_slice(sizes: Sequence[int], shape: Sequence[int]) -> list[int | Non
 
 def _known_dims(op: Any) -> list[bool]:
     """For each dimension whether it is known where the slice is."""
-    pairs = zip(op.attributes["static_offsets"], op.attributes["static_strides"], strict=True)
+    pairs = zip(*(elements(op.attributes[f"static_{name}"]) for name in ("offsets", "strides")), strict=True)
     return [_DYNAMIC not in pair for pair in pairs]
 
 
@@ -159,7 +160,7 @@ def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
     If it is not, and where a dimension is left out, it must be replicated.
     """
-    sizes = list(op.attributes["static_sizes"])
+    sizes = elements(op.attributes["static_sizes"])
     known = _known_dims(op)
     shape, result = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op, 1)
@@ -177,7 +178,7 @@ def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
     Along a dimension where the slice is smaller, it must be replicated unless it is known where it goes.
     """
-    sizes = list(op.attributes["static_sizes"])
+    sizes = elements(op.attributes["static_sizes"])
     known = _known_dims(op)
     source, shape = (shape_of(operand.type) for operand in list(op.operands)[:2])
     builder = RuleBuilder.for_op(op, 2)
@@ -216,7 +217,7 @@ def partition_extract_slice(op: Any, blocks: Blocks) -> None:
     _take_blocks(op, op.operands[0])
     if blocks.rule is None:
         return
-    sizes, offsets = (list(op.attributes[f"static_{name}"]) for name in ("sizes", "offsets"))
+    sizes, offsets = (elements(op.attributes[f"static_{name}"]) for name in ("sizes", "offsets"))
     for window in moving_windows(op, blocks):
         result_dim = dim_of(window.factor, blocks.rule.result_mappings[0])
         if result_dim is not None:
@@ -226,7 +227,7 @@ def partition_extract_slice(op: Any, blocks: Blocks) -> None:
 
 def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
     """The factors of dimensions of which a part is written, and those of the slice there."""
-    sizes, shape = list(op.attributes["static_sizes"]), shape_of(op.operands[1].type)
+    sizes, shape = elements(op.attributes["static_sizes"]), shape_of(op.operands[1].type)
     whole = rule.operand_mappings[1]
     kept = {
         factor
@@ -245,5 +246,7 @@ def partition_insert_slice(op: Any, blocks: Blocks) -> None:
 
 
 def _take_blocks(op: Any, tensor: Any) -> None:
-    sizes = [min(size, local) for size, local in zip(op.attributes["static_sizes"], tensor.type.shape, strict=True)]
+    sizes = [
+        min(size, local) for size, local in zip(elements(op.attributes["static_sizes"]), tensor.type.shape, strict=True)
+    ]
     op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)

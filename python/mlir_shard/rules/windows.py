@@ -13,6 +13,7 @@ from typing import Any
 
 from mlir_shard import host
 from mlir_shard.host import dialect, ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import is_structured, loops_of, steps_of
@@ -81,11 +82,13 @@ def set_padding(op: Any, changed: dict[int, tuple[int, int]]) -> None:
     attributes = op.attributes
     if op.name == PAD:
         for side, name in enumerate(_EDGES):
-            amounts = [changed[dim][side] if dim in changed else one for dim, one in enumerate(attributes[name])]
+            amounts = [
+                changed[dim][side] if dim in changed else one for dim, one in enumerate(elements(attributes[name]))
+            ]
             attributes[name] = ir.DenseI64ArrayAttr.get(amounts)
         return
     positions = op.results[0].type.rank if op.name == REDUCE_WINDOW else op.results[0].type.rank - 2
-    given = list(attributes["padding"]) if "padding" in attributes else [0] * (2 * positions)
+    given = elements(attributes["padding"]) if "padding" in attributes else [0] * (2 * positions)
     for position, around in changed.items():
         given[2 * position : 2 * position + 2] = around
     element = ir.IntegerType.get_signless(64)
@@ -135,7 +138,7 @@ def _repeats(combiner: Combiner | None, scalar: Any) -> bool:
 
 
 def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
-    amounts = zip(*(op.attributes[name] for name in (*_EDGES, "interior_padding")), strict=True)
+    amounts = zip(*(elements(op.attributes[name]) for name in (*_EDGES, "interior_padding")), strict=True)
     return tuple(DimWindows(dim, dim, dim, 1, 1, low, high, 1 + one) for dim, (low, high, one) in enumerate(amounts))
 
 
@@ -169,7 +172,7 @@ def _windows_at(
     def given(name: str) -> int:
         return op.attributes[name][position] if name in op.attributes else 1
 
-    padding = list(op.attributes["padding"]) if "padding" in op.attributes else []
+    padding = elements(op.attributes["padding"]) if "padding" in op.attributes else []
     low, high = padding[2 * position : 2 * position + 2] or (0, 0)
     extent = (size - 1) * given(in_window) + 1
     return DimWindows(dim, result_dim, position, extent, given("window_strides"), low, high, given(between))
@@ -184,7 +187,7 @@ def padding_of(op: Any) -> Amounts | None:
     """For each dimension how many elements go before and behind it; None where that is not constant."""
     op = op.operation
     if op.name == "tensor.pad":
-        low, high = list(op.attributes["static_low"]), list(op.attributes["static_high"])
+        low, high = elements(op.attributes["static_low"]), elements(op.attributes["static_high"])
         return None if _DYNAMIC in (*low, *high) else tuple(zip(low, high, strict=True))
     shape = op.operands[1].owner
     if isinstance(shape, ir.Block) or shape.name != "tosa.const_shape":
@@ -302,7 +305,7 @@ def mirrored_factors(op: Any, rule: OpShardingRule) -> frozenset[int]:
     if op.name != "stablehlo.reverse":
         return frozenset()
     dims = rule.operand_mappings[0].dim_mappings
-    return frozenset(factor for dim in op.attributes["dimensions"] for factor in dims[dim].factor_indices)
+    return frozenset(factor for dim in elements(op.attributes["dimensions"]) for factor in dims[dim].factor_indices)
 
 
 def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
@@ -352,7 +355,7 @@ def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """The windows of convolutions and pools, but for averages with padding: these do not count it."""
-    padding, strides = list(op.attributes["pad"]), list(op.attributes["stride"])
+    padding, strides = elements(op.attributes["pad"]), elements(op.attributes["stride"])
     if op.name == "tosa.max_pool2d" and neutral_number(Combiner.MAX, op.operands[0].type.element_type) is None:
         return ()
     moved = _KERNEL_DIMS[op.name]

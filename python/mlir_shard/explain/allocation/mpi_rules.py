@@ -13,6 +13,7 @@ from mlir_shard.explain.allocation import xla_rules
 from mlir_shard.explain.allocation.instructions import Computation, Emit, Instruction, Role, Traits, Value
 from mlir_shard.explain.allocation.local_values import Op, Signature, Tensor
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.slice_numbers import SliceNumbers
 
@@ -230,7 +231,7 @@ def _keeps_order(transpose: Op) -> bool:
     """Whether a transpose moves dimensions of one element alone, so that its result is a view."""
     host = transpose.signature.op
     shape = host.operands[0].type.shape
-    moved = [dim for dim in host.attributes["permutation"] if shape[dim] != 1]
+    moved = [dim for dim in elements(host.attributes["permutation"]) if shape[dim] != 1]
     return moved == sorted(moved)
 
 
@@ -308,7 +309,7 @@ def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Em
     """A windowed operation on its first operand with padding and dilation, which others may share."""
     attributes = op.signature.op.attributes
     given = tensors[0]
-    edges = list(ir.DenseIntElementsAttr(attributes["padding"])) if "padding" in attributes else []
+    edges = elements(attributes["padding"]) if "padding" in attributes else []
     if op.name == "stablehlo.convolution":
         numbers = _bindings.ConvDimensionNumbers(attributes["dimension_numbers"])
         axes, dilation = list(numbers.input_spatial_dimensions), "lhs_dilation"
@@ -317,7 +318,7 @@ def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Em
             operands = [operands[0], *emit("dilated", _COPY, operands[1:2], [kernel])]
     else:
         axes, dilation = list(range(len(given.shape))), "base_dilations"
-    dilations = list(attributes[dilation]) if dilation in attributes else []
+    dilations = elements(attributes[dilation]) if dilation in attributes else []
     shape = list(given.shape)
     for position, axis in enumerate(axes):
         if dilations:

@@ -12,6 +12,7 @@ from mlir_shard import host
 from mlir_shard.explain.allocation.instructions import Emit, Role, Traits, Value
 from mlir_shard.explain.allocation.local_values import Op, Tensor
 from mlir_shard.explain.allocation.xla_library import LARGE
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
 
 _bindings = host.module("_mlir_libs._stablehlo")
@@ -188,7 +189,7 @@ def _convolution(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit:
         numbers.output_feature_dimension,
     ]
     weights = operands[1]
-    if "window_reversal" in attributes and any(attributes["window_reversal"]):
+    if "window_reversal" in attributes and any(elements(attributes["window_reversal"])):
         (weights,) = emit("stablehlo.reverse", _MOVED, [weights], [weights.tensor], op.signature.number)
     given = [_ordered(operands[0], tensors[0], image, emit), _ordered(weights, tensors[1], kernel, emit)]
     (result,) = op.signature.results
@@ -202,7 +203,7 @@ def _reduce(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit
     """Long dimensions are reduced by windows first."""
     if len(op.results) != 1:
         return None
-    axes = set(op.signature.op.attributes["dimensions"])
+    axes = set(elements(op.signature.op.attributes["dimensions"]))
     shape = tensors[0].shape
     is_large = tensors[0].elements >= LARGE and tensors[0].type.startswith(("f", "bf"))
     if is_large or all(shape[axis] <= _WINDOW for axis in axes):

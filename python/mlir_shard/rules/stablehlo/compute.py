@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlir_shard import host
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise_but, rank_of, shape_of
 from mlir_shard.rules.elementwise import register_elementwise
@@ -118,7 +119,7 @@ def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.reduce", any_sizes=True)
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reduced dimensions are reduction factors of the inputs; initial values are scalars and take no part."""
-    reduced = set(op.attributes["dimensions"])
+    reduced = set(elements(op.attributes["dimensions"]))
     inputs = len(op.results)
     builder = RuleBuilder.for_op(op, inputs)
     result_dim = 0

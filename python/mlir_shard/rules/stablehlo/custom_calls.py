@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.dialects.sdy import enclosing_module
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import functions
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
@@ -194,7 +195,7 @@ def _same_on_shards(op: Any, blocks: Blocks) -> None:
     """Devices of a group exchange their shards, which have to be of the same place of the tensor."""
     groups: Sequence[Sequence[int]] = ()
     if "source_target_pairs" in op.attributes:
-        pairs = list(op.attributes["source_target_pairs"])
+        pairs = elements(op.attributes["source_target_pairs"])
         groups = tuple(zip(pairs[::2], pairs[1::2], strict=True))
     elif isinstance(op.attributes[REPLICA_GROUPS], ir.DenseElementsAttr):
         groups = lists_of(op)

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, rank_of, shape_of, transposed
 from mlir_shard.rules.partition import (
     BlockedTensor,
@@ -127,7 +128,7 @@ def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
     """
     stretched = FactorType.NEED_REPLICATION if options.computing else FactorType.PASS_THROUGH
     shape = shape_of(op.operands[0].type)
-    operand_dim_of = {result_dim: dim for dim, result_dim in enumerate(op.attributes["broadcast_dimensions"])}
+    operand_dim_of = {result_dim: dim for dim, result_dim in enumerate(elements(op.attributes["broadcast_dimensions"]))}
     builder = RuleBuilder.for_op(op)
     for result_dim, size in enumerate(shape_of(op.results[0].type)):
         operand_dim = operand_dim_of.get(result_dim)
@@ -141,13 +142,13 @@ def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("stablehlo.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
-    return transposed(op, op.attributes["permutation"])
+    return transposed(op, elements(op.attributes["permutation"]))
 
 
 @sharding_rule("stablehlo.reverse", any_sizes=True)
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
     """Reversed dimensions exchange their shards."""
-    return pointwise_but(op, set(op.attributes["dimensions"]), FactorType.PERMUTATION)
+    return pointwise_but(op, set(elements(op.attributes["dimensions"])), FactorType.PERMUTATION)
 
 
 @sharding_rule("stablehlo.bitcast_convert")

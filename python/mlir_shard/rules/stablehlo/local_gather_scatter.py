@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.rules.partition import (
     BlockedTensor,
@@ -119,7 +120,7 @@ def gather(op: Any, blocks: Blocks) -> None:
         return
     tensor = blocks.operands[0]
     numbers = SliceNumbers.of(op)
-    sizes = list(op.attributes["slice_sizes"])
+    sizes = elements(op.attributes["slice_sizes"])
     selected = []
     for dim, count in enumerate(tensor.counts):
         if count == 1 or dim in numbers.batching:

@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -52,7 +53,7 @@ def slice_of_blocks(op: Any, blocks: Blocks) -> None:
         return
     (before,), (after,) = blocks.operands, blocks.results
     _check_same_blocks(before, after, selected)
-    starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    starts, limits, strides = (elements(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     moving: dict[int, list[int]] = {}
     stretch = list(op.operands[0].type.shape)
     for dim, count in enumerate(before.counts):
@@ -83,7 +84,7 @@ def _set_bounds(op: Any, starts: Sequence[int], limits: Sequence[int]) -> None:
 
 def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
     """Brings what of the slice is in the shard, and zeros for the rest, to the beginning of some dimensions."""
-    starts, limits, strides = (list(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    starts, limits, strides = (elements(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     value = op.operands[0]
     span = list(value.type.shape)
     for dim in dims:
@@ -99,7 +100,7 @@ def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
 
 
 def _slice_stretches(op: Any, selected: list[int], blocks: Blocks) -> None:
-    starts, limits = (list(op.attributes[name]) for name in ("start_indices", "limit_indices"))
+    starts, limits = (elements(op.attributes[name]) for name in ("start_indices", "limit_indices"))
     moving = {window.dim for window in moving_windows(op, blocks)}
     for dim, size in enumerate(op.operands[0].type.shape):
         if dim in moving or (blocks.operands[0].counts[dim] > 1 and dim not in selected):
@@ -213,7 +214,7 @@ def reverse(op: Any, blocks: Blocks) -> None:
     blocks.check_known()
     set_result_types(op, blocks)
     (before,), (after,) = blocks.operands, blocks.results
-    reversed_dims = list(op.attributes["dimensions"])
+    reversed_dims = elements(op.attributes["dimensions"])
     if blocks.rule is not None and blocks.factor_axes:
         axes = [axis for dim in reversed_dims for axis in before.axes[dim]]
         if axes:

@@ -14,6 +14,7 @@ from typing import Any
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.windows import part_halo, window_halo
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of
@@ -193,7 +194,7 @@ def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
     op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
     dims = selected_dims(blocks)
     if dims:
-        _give_room(op, 1, list(op.attributes["slice_sizes"]), dims, blocks)
+        _give_room(op, 1, elements(op.attributes["slice_sizes"]), dims, blocks)
 
 
 @partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)

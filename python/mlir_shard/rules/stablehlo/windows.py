@@ -13,6 +13,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.builder import RuleBuilder, shape_of
 from mlir_shard.rules.partition import (
     BlockedTensor,
@@ -257,7 +258,7 @@ def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bo
         numbers.output_spatial_dimensions[position],
     )
     image, kernel, windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
-    padding = list(attributes["padding"]) if "padding" in attributes else []
+    padding = elements(attributes["padding"]) if "padding" in attributes else []
     dilations = [attributes[name][position] for name in ("lhs_dilation", "rhs_dilation") if name in attributes]
     is_reversed = "window_reversal" in attributes and attributes["window_reversal"][position]
     is_changed = is_reversed or any(padding[2 * position : 2 * position + 2]) or any(one != 1 for one in dilations)

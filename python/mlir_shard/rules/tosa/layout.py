@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.builder import RuleBuilder, pointwise_but, resized, shape_of, transposed, without_ones
 from mlir_shard.rules.registry import RuleOptions, sharding_rule
 from mlir_shard.rules.tensor import joining, reshape_beside_whole
@@ -38,7 +39,7 @@ def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("tosa.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
     """A factor for each result dimension, in their order."""
-    return transposed(op, op.attributes["perms"])
+    return transposed(op, elements(op.attributes["perms"]))
 
 
 # What a device's block of the result needs of others differs by the padding.

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.host import dialect, ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.index_arithmetic import constant, multiply
 from mlir_shard.rules.builder import RuleBuilder, shape_of, without_ones
 from mlir_shard.rules.partition import Blocks, count_once, partition_rule, set_result_types
@@ -115,9 +116,9 @@ def _moving_dims(op: Any, spatial: Sequence[int]) -> set[int]:
     attributes = op.attributes
     if "kernel" not in attributes and "stride" not in attributes:
         return set(spatial)
-    pads = list(attributes["pad" if "pad" in attributes else "out_pad"])
-    strides = list(attributes["stride"])
-    kernels = list(attributes["kernel"]) if "kernel" in attributes else [1] * len(spatial)
+    pads = elements(attributes["pad" if "pad" in attributes else "out_pad"])
+    strides = elements(attributes["stride"])
+    kernels = elements(attributes["kernel"]) if "kernel" in attributes else [1] * len(spatial)
     return {
         dim
         for number, dim in enumerate(spatial)
@@ -148,7 +149,7 @@ def windows(op: Any, blocks: Blocks) -> None:
     moving = moving_windows(op, blocks)
     if not moving:
         return
-    padding = list(op.attributes["pad"])
+    padding = elements(op.attributes["pad"])
     padded = [window for window in moving if any(padding[2 * window.dim - 2 : 2 * window.dim])]
     sizes = [_size(window, padding, blocks) for window in padded]
     for window in padded:

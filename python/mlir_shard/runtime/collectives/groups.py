@@ -13,6 +13,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.passes import diagnostic
 from mlir_shard.runtime.collectives import library
 
@@ -86,7 +87,7 @@ def named(op: Any, attribute: str) -> list[int | None] | None:
     """The multi-index along the axes of the operation, None for what is known only at run time; None if not given."""
     if attribute not in op.attributes:
         return None
-    return [None if number == shard.DYNAMIC else number for number in op.attributes[attribute]]
+    return [None if number == shard.DYNAMIC else number for number in elements(op.attributes[attribute])]
 
 
 def coordinates(op: Any, attribute: str, shape: Sequence[int]) -> list[Any]:

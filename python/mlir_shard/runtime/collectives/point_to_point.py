@@ -15,6 +15,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import shard
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -153,7 +154,7 @@ def _to_itself(op: Any, group: DeviceGroup) -> str:
     does = _DOES[op.name]
     if not group.axes:
         return f"'{op.name}' along axes {list(shard.grid_axes(op))}: each device would {does} itself alone"
-    numbers = list(op.attributes[_OTHER_DEVICE[op.name]])
+    numbers = elements(op.attributes[_OTHER_DEVICE[op.name]])
     return (
         f"'{op.name}' is reached by all devices, of which the one at {numbers} would {does} itself: "
         f"put it under a condition on the process index, or compute its {_OTHER_DEVICE[op.name]} from that"
@@ -290,7 +291,7 @@ def check_halo(op: Any) -> None:
 
 def _halos(op: Any) -> dict[int, tuple[int, int]]:
     """The sizes of the halos before and after the elements of each dimension that has axes."""
-    given = list(op.attributes["static_halo_sizes"]) if "static_halo_sizes" in op.attributes else []
+    given = elements(op.attributes["static_halo_sizes"]) if "static_halo_sizes" in op.attributes else []
     dynamic = iter(list(op.operands)[1:])
     sizes = [_constant(next(dynamic), op) if size == shard.DYNAMIC else size for size in given]
     dims = [dim for dim, axes in enumerate(shard.split_axes(op)) if axes]

@@ -17,6 +17,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, lists_of, mesh_or_ref_of
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.sharding import Mesh
@@ -126,7 +127,7 @@ def groups_of(op: Any, processes: Processes) -> Groups:
 
 def pairs_of(op: Any, processes: Processes) -> Groups:
     """The pairs (sender, receiver) of devices of a `collective_permute`; RunError as in `groups_of`."""
-    numbers = list(op.attributes[PAIRS])
+    numbers = elements(op.attributes[PAIRS])
     senders, receivers = numbers[::2], numbers[1::2]
     ids = _ids(op, numbers, processes)
     for ends, does in ((senders, "sends"), (receivers, "receives")):

@@ -17,6 +17,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import to_attribute
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.patterns import Pattern, apply_directly
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
@@ -234,7 +235,7 @@ def _layout_at_root(op: Any, path: list[Any], mesh: Mesh) -> Layout | None:
             return None
         if step.name == TRANSPOSE:
             shape = _row_major_shape(step.operands[0].type)
-            permutation = list(step.attributes["permutation"])
+            permutation = elements(step.attributes["permutation"])
             layout = None if shape is None else before_transpose(layout, shape, permutation, mesh)
     return layout
 
@@ -265,7 +266,7 @@ def reshard_back_of_transpose(op: Any, rewriter: Any) -> bool:
     value, mine = inner.operands[0], _sharding(op)
     source = sharding_of(value)
     if source is not None:
-        permutation = list(step.attributes[_PERMUTATIONS[step.name]])
+        permutation = elements(step.attributes[_PERMUTATIONS[step.name]])
         source = replace(source, dim_shardings=tuple(source.dim_shardings[dim] for dim in permutation))
     if not mine.is_equivalent(source):
         return False

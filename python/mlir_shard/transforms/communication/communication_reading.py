@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import in_modules, operations_named
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, axes_of, mesh_or_ref_of
 from mlir_shard.ir.values import defining_op, element_size
@@ -60,7 +61,7 @@ class IndexValues:
         if op is None:
             return None
         if op.name == "shard.process_multi_index":
-            axes = list(op.attributes["axes"]) or range(len(self._shape))
+            axes = elements(op.attributes["axes"]) or range(len(self._shape))
             number = next(number for number, result in enumerate(op.results) if result == value)
             return self._places[axes[number]]
         if op.name == "shard.process_linear_index":
@@ -191,7 +192,7 @@ class CommunicationReader:
         dynamic = iter(list(op.operands)[1:])
         is_moved = np.zeros(everyone, bool)
         own = np.indices([axis.size for axis in grid]).reshape(len(grid), -1)
-        for axis, static in zip(axes, op.attributes["source"], strict=True):
+        for axis, static in zip(axes, elements(op.attributes["source"]), strict=True):
             source = np.full(everyone, static) if static != shard.DYNAMIC else values.of(next(dynamic))
             if source is None:
                 return None
@@ -248,7 +249,7 @@ def _shifted(op: Any, count: int) -> Received:
 
 def _halos(op: Any, grid: tuple[GroupAxis, ...]) -> Received:
     """What the devices along all axes that split a dimension receive; along each dimension in turn."""
-    sizes, split = list(op.attributes["static_halo_sizes"]), shard.split_axes(op)
+    sizes, split = elements(op.attributes["static_halo_sizes"]), shard.split_axes(op)
     everyone = prod(grid[axis].size for axes in split for axis in axes)
     whole = _num_bytes(op, op.operands[:1])
     most = total = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named, replace_with
 from mlir_shard.ir.values import defining_op, element_size, users
 from mlir_shard.passes.registry import ModulePass, register
@@ -161,8 +162,8 @@ def _made_block(gather: Any, op: Any, value: Any, dim: int, count: int, *, is_sl
         if made is not None:
             return made
         broadcast = defining_op(value, "stablehlo.broadcast_in_dim")
-        if broadcast is not None and dim not in list(broadcast.attributes["broadcast_dimensions"]):
-            dims = list(broadcast.attributes["broadcast_dimensions"])
+        if broadcast is not None and dim not in elements(broadcast.attributes["broadcast_dimensions"]):
+            dims = elements(broadcast.attributes["broadcast_dimensions"])
             return stablehlo.broadcast(broadcast.operands[0], shape, dims)
         if is_slicing and gather.name.startswith("shard."):
             return shard.all_slice(gather.attributes["grid"].value, value, shard.grid_axes(gather), dim, count)

@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.windows import Halo, halo_of_window
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
@@ -50,9 +51,9 @@ class _Window:
     def of(op: Any) -> _Window:
         sizes = tuple(op.results[0].type.shape)
         if op.name == "stablehlo.slice":
-            starts, strides = (tuple(op.attributes[name]) for name in ("start_indices", "strides"))
+            starts, strides = (tuple(elements(op.attributes[name])) for name in ("start_indices", "strides"))
             return _Window(tuple(-start for start in starts), (1,) * len(sizes), strides, sizes)
-        low, between = (tuple(op.attributes[name]) for name in ("edge_padding_low", "interior_padding"))
+        low, between = (tuple(elements(op.attributes[name])) for name in ("edge_padding_low", "interior_padding"))
         return _Window(low, tuple(one + 1 for one in between), (1,) * len(sizes), sizes)
 
     def halo(self, dim: int, shards: int, size: int) -> Halo:
@@ -165,15 +166,15 @@ def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int]
     """What the op does along the dimensions that are not sharded."""
 
     def only_whole(name: str) -> list[int]:
-        return [0 if dim in sharded else amount for dim, amount in enumerate(op.attributes[name])]
+        return [0 if dim in sharded else amount for dim, amount in enumerate(elements(op.attributes[name]))]
 
     if op.name == "stablehlo.pad":
         low, high, between = map(only_whole, ("edge_padding_low", "edge_padding_high", "interior_padding"))
         return stablehlo.pad(value, padding, low, high, between, inside) if any(low + high + between) else value
     shape = value.type.shape
     starts = only_whole("start_indices")
-    limits = [shape[dim] if dim in sharded else one for dim, one in enumerate(op.attributes["limit_indices"])]
-    strides = [1 if dim in sharded else one for dim, one in enumerate(op.attributes["strides"])]
+    limits = [shape[dim] if dim in sharded else one for dim, one in enumerate(elements(op.attributes["limit_indices"]))]
+    strides = [1 if dim in sharded else one for dim, one in enumerate(elements(op.attributes["strides"]))]
     if starts == [0] * len(shape) and limits == list(shape) and strides == [1] * len(shape):
         return value
     return stablehlo.slice_(value, starts, limits, strides, inside)

@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.values import replace_uses, uses_of
 from mlir_shard.resharding.device_permutation import with_reversed_axes
 from mlir_shard.sharding import Mesh, TensorSharding
@@ -52,7 +53,7 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
     if found is None:
         return True
     sharding, mesh = found
-    dims = [dim for dim in op.attributes["dimensions"] if sharding.dim_shardings[dim].sharded_size(mesh) > 1]
+    dims = [dim for dim in elements(op.attributes["dimensions"]) if sharding.dim_shardings[dim].sharded_size(mesh) > 1]
     if not dims:
         return True
     if not is_static(op):

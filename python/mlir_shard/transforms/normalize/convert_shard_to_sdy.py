@@ -9,6 +9,7 @@ from typing import Any
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import shard
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import children, operations_named, operations_where
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
@@ -105,7 +106,7 @@ def _sharding(annotation: Any, grids: dict[str, Mesh]) -> TensorSharding:
 
 
 def _check_offsets(op: Any, type_: Any, blocks: list[int | None]) -> None:
-    offsets = tuple(op.attributes["static_sharded_dims_offsets"])
+    offsets = tuple(elements(op.attributes["static_sharded_dims_offsets"]))
     if not offsets:
         return
     if ir.ShapedType.get_dynamic_size() in (*offsets, *type_.shape):

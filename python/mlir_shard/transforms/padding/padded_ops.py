@@ -15,6 +15,7 @@ from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_element
 from mlir_shard.rules.stablehlo.windows import is_one_window
 from mlir_shard.sharding import OpShardingRule
@@ -140,7 +141,7 @@ def _windows(op: Any, number: int, size: int, kernel_size: int) -> int:
 
     padding = 0
     if "padding" in op.attributes:
-        entries = list(op.attributes["padding"])
+        entries = elements(op.attributes["padding"])
         padding = entries[2 * number] + entries[2 * number + 1]
     left = dilated(size, "lhs_dilation") + padding - dilated(kernel_size, "rhs_dilation")
     return left // given("window_strides", 1, number) + 1 if left >= 0 else 0
@@ -162,7 +163,7 @@ def static_slice(uneven: UnevenOp) -> None:
     op = uneven.op
     (own,), (own_result,), (even,) = uneven.operand_shapes, uneven.result_shapes, uneven.even_result_shapes()
     operand, result = list(op.operands[0].type.shape), list(own_result)
-    starts, limits, strides = (list(op.attributes[name]) for name in _SLICE)
+    starts, limits, strides = (elements(op.attributes[name]) for name in _SLICE)
     for dim, size in enumerate(even):
         if size == own_result[dim]:
             continue
@@ -186,7 +187,7 @@ def pad(uneven: UnevenOp) -> None:
     """
     op = uneven.op
     (own, _), (own_result,), (even,) = uneven.operand_shapes, uneven.result_shapes, uneven.even_result_shapes()
-    low, high, interior = (list(op.attributes[name]) for name in _PAD)
+    low, high, interior = (elements(op.attributes[name]) for name in _PAD)
     operand, scalar = op.operands
     shape, reached = operand.type.shape, []
     for dim, size in enumerate(even):
@@ -247,7 +248,7 @@ def gather(uneven: UnevenOp) -> None:
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     shapes = factors.operand_shapes()
     uneven.set_operands(shapes)
-    own, sizes = uneven.operand_shapes[0], list(op.attributes["slice_sizes"])
+    own, sizes = uneven.operand_shapes[0], elements(op.attributes["slice_sizes"])
     selected = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     bounds = [own[dim] - sizes[dim] for dim in numbers.start_index_map]
     is_clamped = any(

@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import children, operations_named, ops_below, replace_with, terminator
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.options import option
@@ -184,7 +185,7 @@ def _return_uncut(last: Any, index: int, sharding: TensorSharding) -> None:
         return
     value = cut.operands[0]
     sizes = zip(sharding.dim_shardings, value.type.shape, cut.results[0].type.shape, strict=True)
-    if any(cut.attributes["start_indices"]) or any(of.axes and size != new for of, size, new in sizes):
+    if any(elements(cut.attributes["start_indices"])) or any(of.axes and size != new for of, size, new in sizes):
         return
     last.operands[index] = value
     cut.erase()

@@ -14,6 +14,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
@@ -74,7 +75,7 @@ class SplitWindows(Pass):
 def _fold_pad(op: Any) -> bool:
     """Makes the pad of the first operand padding of the op, if that changes nothing."""
     pad = defining_op(op.operands[0], PAD)
-    if pad is None or not has_static_shapes(op) or any(pad.attributes["interior_padding"]):
+    if pad is None or not has_static_shapes(op) or any(elements(pad.attributes["interior_padding"])):
         return False
     fill, amounts = pad.operands[1], _around(pad)
     if op.name == CONVOLUTION:
@@ -99,7 +100,7 @@ def _windows(op: Any) -> Sequence[DimWindows]:
 
 
 def _around(pad: Any) -> list[tuple[int, int]]:
-    return list(zip(pad.attributes["edge_padding_low"], pad.attributes["edge_padding_high"], strict=True))
+    return list(zip(*(elements(pad.attributes[f"edge_padding_{side}"]) for side in ("low", "high")), strict=True))
 
 
 def _is_same_constant(left: Any, right: Any) -> bool:
@@ -220,7 +221,7 @@ def _split_scatter(op: Any, meshes: Mapping[str, Mesh]) -> bool:
     if pad is None or crop is None or not has_static_shapes(op) or not is_zero(initial) or not _adds(op):
         return False
     image, amounts = pad.operands[0], _around(pad)
-    if any(pad.attributes["interior_padding"]) or not _crops(crop, amounts, image.type.shape):
+    if any(elements(pad.attributes["interior_padding"])) or not _crops(crop, amounts, image.type.shape):
         return False
     found = _common_mesh(image, source, meshes)
     windows = [window_along(op, dim) for dim in range(image.type.rank)]
@@ -252,7 +253,9 @@ def _adds(op: Any) -> bool:
 
 def _crops(crop: Any, amounts: Sequence[tuple[int, int]], shape: Sequence[int]) -> bool:
     """Whether a slice removes the padding and nothing else."""
-    starts, limits, strides = (list(crop.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    starts, limits, strides = (
+        elements(crop.attributes[name]) for name in ("start_indices", "limit_indices", "strides")
+    )
     lows = [low for low, _ in amounts]
     return (
         starts == lows and limits == [low + size for low, size in zip(lows, shape, strict=True)] and set(strides) == {1}
@@ -285,7 +288,7 @@ def _scattered(
     rest = [dim for dim in range(len(amounts)) if dim not in {cut.dim for cut in cuts}]
     for dim in rest:
         images = images.padded(dim, *amounts[dim], fill)
-    sizes, strides = (list(op.attributes[name]) for name in ("window_dimensions", "window_strides"))
+    sizes, strides = (elements(op.attributes[name]) for name in ("window_dimensions", "window_strides"))
     # The last first, as each makes the dimensions behind it one more.
     for cut in reversed(cuts):
         images = images.cut(cut.dim, cut.axes, cut.shards).with_borders(cut.dim, cut.before, cut.after, fill)

@@ -12,6 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op
@@ -207,7 +208,7 @@ class SplitReductions(Pass):
 def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, TensorSharding] | None:
     """The dimension to cut, its shards, and the sharding of the first operand that is sharded along a reduced one."""
     values = list(op.operands)[: len(op.results)]
-    reduced = [dim for dim in op.attributes["dimensions"] if values[0].type.shape[dim] != 1]
+    reduced = [dim for dim in elements(op.attributes["dimensions"]) if values[0].type.shape[dim] != 1]
     # Elements keep their order where what is reduced otherwise is all in one shard.
     for value in values if reduced else ():
         found = sharding_and_mesh(value, meshes)
@@ -227,7 +228,7 @@ def _reduced_by_shards(op: Any, dim: int, shards: int, sharding: TensorSharding)
     count = len(op.results)
     initial = list(op.operands)[count:]
     cut = [_in_shards(*one, dim, shards, sharding) for one in zip(list(op.operands)[:count], initial, strict=True)]
-    within = sorted(other + (other >= dim) for other in op.attributes["dimensions"])
+    within = sorted(other + (other >= dim) for other in elements(op.attributes["dimensions"]))
     kept = [other for other in range(len(cut[0].axes)) if other not in within]
     of_shards = TensorSharding.closed_with((cut[0].axes[other] for other in kept), sharding.mesh_or_ref)
     partial = _reduction(op, [*(one.value for one in cut), *initial], within, [of_shards] * count)

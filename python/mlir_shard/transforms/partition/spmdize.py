@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
 from mlir_shard.ir import editing, replica_groups, shard
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, PassFailure, register
@@ -206,7 +207,7 @@ def _remove_attributes(module: Any, functions: Iterable[Any]) -> None:
 
     @cache
     def kept_of(dictionary: Any) -> Any:
-        return ir.DictAttr.get({one.name: one.attr for one in dictionary if not one.name.startswith("sdy.")})
+        return ir.DictAttr.get({one.name: one.attr for one in elements(dictionary) if not one.name.startswith("sdy.")})
 
     for function in functions:
         attributes = function.attributes

@@ -10,6 +10,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.ir import index_arithmetic as index
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import inline_region
 from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.rules.windows import cumulative_dim, windows_along_dims
@@ -116,7 +117,7 @@ def has_batch_dimensions(op: Any) -> bool:
 def gather(op: Any) -> list[Any]:
     """Each element of the result is read at its index, which is clamped to the operand."""
     numbers, (operand, indices) = SliceNumbers.of(op), op.operands
-    sizes, shape = list(op.attributes["slice_sizes"]), list(operand.type.shape)
+    sizes, shape = elements(op.attributes["slice_sizes"]), list(operand.type.shape)
     indices = stablehlo.convert(indices, stablehlo.i64())
 
     def element(position: list[Any], carried: list[Any]) -> list[Any]:
@@ -174,10 +175,10 @@ def select_and_scatter(op: Any) -> list[Any]:
     shape = list(operand.type.shape)
     rank = len(shape)
     sizes, strides = (
-        list(op.attributes[name]) if name in op.attributes else [1] * rank
+        elements(op.attributes[name]) if name in op.attributes else [1] * rank
         for name in ("window_dimensions", "window_strides")
     )
-    padding = list(op.attributes["padding"])[::2] if "padding" in op.attributes else [0] * rank
+    padding = elements(op.attributes["padding"])[::2] if "padding" in op.attributes else [0] * rank
 
     def element(position: list[Any], carried: list[Any]) -> list[Any]:
         has_one, _, *place = nest(

@@ -16,6 +16,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import ops_below
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.linalg_loops import is_structured, loops_of
@@ -102,7 +103,7 @@ def _dot_general(op: Any) -> Expandable:
 
 
 def _transpose(op: Any) -> Expandable:
-    permutation = list(op.attributes["permutation"])
+    permutation = elements(op.attributes["permutation"])
     return Expandable(
         [[(0, source), (-1, dim)] for dim, source in enumerate(permutation)],
         lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},
@@ -110,7 +111,7 @@ def _transpose(op: Any) -> Expandable:
 
 
 def _broadcast(op: Any) -> Expandable:
-    dims, (operand,), (result,) = list(op.attributes["broadcast_dimensions"]), op.operands, op.results
+    dims, (operand,), (result,) = elements(op.attributes["broadcast_dimensions"]), op.operands, op.results
     # One of size 1 is repeated: it is left as it is, and stands for the last of those that the other becomes.
     sources = {dim: source for source, dim in enumerate(dims) if operand.type.shape[source] == result.type.shape[dim]}
     factors: list[list[Port]] = []
@@ -126,7 +127,7 @@ def _broadcast(op: Any) -> Expandable:
 
 
 def _reduce(op: Any) -> Expandable:
-    reduced, count = list(op.attributes["dimensions"]), len(op.results)
+    reduced, count = elements(op.attributes["dimensions"]), len(op.results)
     rank = op.operands[0].type.rank
     kept = [dim for dim in range(rank) if dim not in reduced]
     factors = [
@@ -158,7 +159,7 @@ def _constant(op: Any, name: str = "value") -> Expandable | None:
 
 
 def _linalg_transpose(op: Any) -> Expandable:
-    permutation = list(op.attributes["permutation"])
+    permutation = elements(op.attributes["permutation"])
     return Expandable(
         [[(0, source), (1, dim), (-1, dim)] for dim, source in enumerate(permutation)],
         lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},

@@ -10,6 +10,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import defining_op
 from mlir_shard.rules.tosa import compute
@@ -51,7 +52,7 @@ def _elementwise(op: Any) -> Expandable:
 
 
 def _transpose(op: Any) -> Expandable:
-    permutation = list(op.attributes["perms"])
+    permutation = elements(op.attributes["perms"])
 
     def attributes(of: Mapping[int, Expansion]) -> Mapping[str, Any]:
         known = places(of[0])
