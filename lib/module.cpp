@@ -214,6 +214,8 @@ PYBIND11_MODULE(_native, module) {
            [](const ModuleArrays &arrays, const std::vector<bool> &movers) { return Integers(arrays.useStates(movers)); },
            py::arg("movers"),
            "How each value is used: -1 for no use, -3 - s for one, by an operation of a signature s that is a mover, else -2.")
+      .def("free_lookup", [](ModuleArrays &arrays) { arrays.values.freeTable(); },
+           "Frees the table by which values are looked up; the next lookup makes it again.")
       .def("outermost", &outermost, py::arg("closes"), py::arg("is_closed"),
            "The operations that are in no closed operation, in pre-order. `closes(signature)` says whether all of a\n"
            "signature are closed, or by None that `is_closed(operation)` says it of each.");

@@ -20,16 +20,20 @@ class PointerNumbers {
 public:
   static constexpr std::int32_t absent = -1;
 
-  PointerNumbers() : slots(std::size_t{1} << bits, absent) {}
+  PointerNumbers() { makeTable(); }
 
   std::size_t size() const { return pointers.size(); }
   const void *at(std::size_t number) const { return pointers.at(number); }
 
   // The number of `pointer`; `absent` where it has none.
-  std::int32_t find(const void *pointer) const { return slots[slotOf(pointer)]; }
+  std::int32_t find(const void *pointer) const {
+    needTable();
+    return slots[slotOf(pointer)];
+  }
 
   // The number of `pointer`, which becomes the next one where it had none; and whether it had none.
   std::pair<std::int32_t, bool> insert(const void *pointer) {
+    needTable();
     std::int32_t &slot = slots[slotOf(pointer)];
     if (slot != absent)
       return {slot, false};
@@ -41,6 +45,7 @@ public:
 
   // Gives the number of another pointer to `pointer`, which has none; the other one has none any more.
   void replace(std::int32_t number, const void *pointer) {
+    needTable();
     // The slot of the other pointer stays occupied: what comes after it is looked up by way of it.
     pointers[number] = pointer;
     slots[slotOf(pointer)] = number;
@@ -48,6 +53,9 @@ public:
   }
 
   void shrinkToFit() { pointers.shrink_to_fit(); }
+
+  // Frees the table, which the next lookup makes again.
+  void freeTable() { std::vector<std::int32_t>().swap(slots); }
 
 private:
   // The slot that has the pointer, or the free one that it would have. Results of one operation are at least 16 bytes
@@ -65,15 +73,26 @@ private:
   void occupyOne() {
     if (2 * ++occupied <= slots.size())
       return;
-    slots.assign(std::size_t{1} << ++bits, absent);
+    ++bits;
+    makeTable();
+  }
+
+  void needTable() const {
+    if (slots.empty())
+      makeTable();
+  }
+
+  void makeTable() const {
+    slots.assign(std::size_t{1} << bits, absent);
     occupied = pointers.size();
     for (std::size_t number = 0; number < pointers.size(); ++number)
       slots[slotOf(pointers[number])] = static_cast<std::int32_t>(number);
   }
 
   unsigned bits = 6;
-  std::vector<std::int32_t> slots; // The number of a pointer; 2^bits, half of which are free at least.
-  std::size_t occupied = 0;
+  // The number of a pointer; 2^bits, half of which are free at least.
+  mutable std::vector<std::int32_t> slots;
+  mutable std::size_t occupied = 0;
   std::vector<const void *> pointers;
 };
 

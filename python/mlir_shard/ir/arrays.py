@@ -134,6 +134,10 @@ class ModuleArrays:
         number = self._host.number_of(self._arrays, value._CAPIPtr)
         return None if number < 0 else number
 
+    def free_lookup(self) -> None:
+        """Frees the table by which `number_of`, `arguments` and `boundary` find values; the next lookup makes it again."""
+        self._arrays.free_lookup()
+
     def attributed(self, name: str) -> tuple[list[tuple[int, int]], list[Any]]:
         """The operations that have the discardable attribute `name`, in order, each with the index of its own in a
         list of the distinct ones; and that list."""

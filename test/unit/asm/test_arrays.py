@@ -90,6 +90,22 @@ def test_replaced_operations_keep_their_numbers_and_locations(module) -> None:
     assert len(list(ops_below(module))) == len(arrays)
 
 
+def test_values_are_found_again_after_the_lookup_table_is_freed(module) -> None:
+    arrays = ModuleArrays(module)
+    values = [arrays.value(number) for number in range(arrays.value_count)]
+    function = number_of(arrays, "func.func")
+    arguments = arrays.arguments(function)
+    arrays.free_lookup()
+    assert arrays.arguments(function) == arguments
+    arrays.free_lookup()
+    assert list(map(arrays.number_of, values)) == list(range(arrays.value_count))
+    prototype = arrays.operation(number_of(arrays, "stablehlo.add")).clone(ip=False)
+    arrays.free_lookup()
+    arrays.replace({arrays.signatures[number_of(arrays, "stablehlo.add")]: prototype})
+    (result,) = arrays.results(number_of(arrays, "stablehlo.add"))
+    assert arrays.number_of(arrays.value(result)) == result
+
+
 def test_operations_of_signatures_come_in_order(module) -> None:
     arrays = ModuleArrays(module)
     found = arrays.with_signatures([op.name in ("stablehlo.add", "func.return") for op in arrays.representatives()])

@@ -84,6 +84,8 @@ class ModuleReader:
         self._add_nodes()
         self._read_groups()
         self._read_returns()
+        # All values are read, and the fixpoint takes the most memory.
+        self.arrays.free_lookup()
 
     def node_numbers(self) -> Iterator[int]:
         """The numbers of the ops that are nodes by their rules, in the order of the nodes."""
