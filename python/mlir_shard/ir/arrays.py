@@ -135,7 +135,7 @@ class ModuleArrays:
         return None if number < 0 else number
 
     def free_lookup(self) -> None:
-        """Frees the table by which `number_of`, `arguments` and `boundary` find values; the next lookup makes it again."""
+        """Frees the table by which `number_of`, `arguments` and `boundary` find values, until one of them is called."""
         self._arrays.free_lookup()
 
     def attributed(self, name: str) -> tuple[list[tuple[int, int]], list[Any]]:
