@@ -135,7 +135,10 @@ class ModuleArrays:
         return None if number < 0 else number
 
     def free_lookup(self) -> None:
-        """Frees the table by which `number_of`, `arguments` and `boundary` find values, until one of them is called."""
+        """Frees the table with which `number_of`, `arguments`, `boundary` and `replace` look values up.
+
+        The next lookup makes it again.
+        """
         self._arrays.free_lookup()
 
     def attributed(self, name: str) -> tuple[list[tuple[int, int]], list[Any]]:

@@ -108,6 +108,7 @@ class SameMeshPlanner:
         What is sought costs less than `at_most`; others may be among the plans.
         """
         if problem.start == problem.end:
+            # So it often is with what has been reduced first.
             return self._ranked([GridPlan(problem.grid, problem.start, ())], problem), self._least(problem)
         finest = problem.on_finer_grid() if self._splits_axes else problem
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
