@@ -7,10 +7,17 @@
 
 namespace mlir_shard {
 
-HostText::HostText(std::string_view user, std::string_view prelude)
-    : user(user), out(prelude), isUserText(prelude.empty()), column(prelude.size() + 1), displaced(!prelude.empty()) {
+HostText::HostText(const Pieces &pieces, std::string_view prelude)
+    : user(pieces.userText()), out(prelude), isUserText(prelude.empty()), column(prelude.size() + 1),
+      displaced(!prelude.empty()) {
+  pieces.each([&](const Pieces::Piece &piece) { isUserText &= piece.kind == Pieces::Piece::Kind::User; });
+  if (isUserText)
+    return;
   if (!prelude.empty())
     map.add(1, 1, 1, false);
+  // Aliases are as long as what they stand for, and operations have about the length that they had.
+  out.reserve(out.size() + user.size() + user.size() / 8);
+  pieces.each([&](const Pieces::Piece &piece) { add(piece); });
 }
 
 Position HostText::position(std::size_t offset) {
@@ -26,15 +33,21 @@ Position HostText::position(std::size_t offset) {
   return {knownLine, static_cast<unsigned>(offset - knownStart + 1)};
 }
 
-void HostText::addUser(std::size_t start, std::size_t end) {
-  if (start < end)
-    add(user.substr(start, end - start), start);
+void HostText::add(const Pieces::Piece &piece) {
+  const auto [start, end] = piece.user;
+  const std::size_t length = end - start;
+  if (piece.kind == Pieces::Piece::Kind::User)
+    return addInPlace(piece.text, start);
+  const bool fits = piece.kind == Pieces::Piece::Kind::Replaced && piece.text.size() <= length &&
+                    user.substr(start, length).find('\n') == std::string_view::npos;
+  if (!fits)
+    return addGenerated(piece.text, start);
+  std::string padded(piece.text);
+  padded.resize(length, ' ');
+  addInPlace(padded, start);
 }
 
-void HostText::addReplaced(std::string_view text, std::size_t offset) { add(text, offset); }
-
 void HostText::addGenerated(std::string_view text, std::size_t offset) {
-  isUserText = false;
   const auto [userLine, userColumn] = position(offset);
   if (!displaced) {
     line = userLine;
@@ -46,12 +59,8 @@ void HostText::addGenerated(std::string_view text, std::size_t offset) {
   displaced = true;
 }
 
-void HostText::add(std::string_view text, std::size_t offset) {
-  if (isUserText || out.capacity() < user.size()) {
-    isUserText = false;
-    // Aliases are as long as what they stand for, and operations have about the length that they had.
-    out.reserve(out.size() + user.size() + user.size() / 8);
-  }
+// Adds a part of the user's text, or what takes the place of as many characters of one line.
+void HostText::addInPlace(std::string_view text, std::size_t offset) {
   if (displaced) {
     const auto [userLine, userColumn] = position(offset);
     if (userLine > line) {

@@ -4,29 +4,25 @@
 #include "text/text.h"
 
 #include <algorithm>
+#include <array>
 
 namespace mlir_shard {
 namespace {
 
-bool isNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
-         c == '.' || c == '-';
-}
+// Whether a character belongs to a name, by its code.
+constexpr auto nameCharacters = [] {
+  std::array<bool, 256> found{};
+  constexpr std::string_view ranges = "azAZ09__$$-.";
+  for (std::size_t i = 0; i < ranges.size(); i += 2)
+    for (char c = ranges[i]; c <= ranges[i + 1]; ++c)
+      found[static_cast<unsigned char>(c)] = true;
+  return found;
+}();
 
-// The offset behind the string literal that begins at `position`. An unterminated one ends with its line.
-std::size_t skipString(std::string_view text, std::size_t position) {
-  for (++position; position < text.size() && text[position] != '\n'; ++position) {
-    if (text[position] == '"')
-      return position + 1;
-    if (text[position] == '\\')
-      ++position;
-  }
-  return std::min(position, text.size());
-}
+bool isNameCharacter(char c) { return nameCharacters[static_cast<unsigned char>(c)]; }
 
 std::size_t skipComment(std::string_view text, std::size_t position) {
-  std::size_t end = text.find('\n', position);
-  return end == std::string_view::npos ? text.size() : end;
+  return std::min(text.find('\n', position), text.size());
 }
 
 bool startsComment(std::string_view text, std::size_t position) {
@@ -54,18 +50,6 @@ bool startsNameOf(std::string_view text, std::size_t position, const std::vector
       return true;
   }
   return false;
-}
-
-std::size_t skipSpace(std::string_view text, std::size_t position) {
-  while (position < text.size()) {
-    if (startsComment(text, position))
-      position = skipComment(text, position);
-    else if (text[position] == ' ' || text[position] == '\n' || text[position] == '\t' || text[position] == '\r')
-      ++position;
-    else
-      break;
-  }
-  return position;
 }
 
 // The offset behind blanks, comments and definitions of aliases, each of which ends with a line.
@@ -97,6 +81,36 @@ bool startsWord(std::string_view text, std::size_t position, std::string_view wo
 
 } // namespace
 
+bool isSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+std::size_t skipName(std::string_view text, std::size_t position) {
+  while (position < text.size() && isNameCharacter(text[position]))
+    ++position;
+  return position;
+}
+
+std::size_t skipString(std::string_view text, std::size_t position) {
+  for (++position; position < text.size() && text[position] != '\n'; ++position) {
+    if (text[position] == '"')
+      return position + 1;
+    if (text[position] == '\\')
+      ++position;
+  }
+  return std::min(position, text.size());
+}
+
+std::size_t skipSpace(std::string_view text, std::size_t position) {
+  while (position < text.size()) {
+    if (startsComment(text, position))
+      position = skipComment(text, position);
+    else if (isSpace(text[position]))
+      ++position;
+    else
+      break;
+  }
+  return position;
+}
+
 std::vector<std::size_t> findNames(std::string_view text, const std::vector<std::string_view> &namespaces) {
   std::vector<std::size_t> found;
   std::size_t position = 0;
@@ -114,8 +128,7 @@ std::vector<std::size_t> findNames(std::string_view text, const std::vector<std:
       position += sigil;
       if (c != '%' && c != '@' && c != '^' && startsNameOf(text, position, namespaces, sigil))
         found.push_back(start);
-      while (position < text.size() && isNameCharacter(text[position]))
-        ++position;
+      position = skipName(text, position);
     } else {
       ++position;
     }
@@ -206,8 +219,7 @@ bool isOneModule(std::string_view text) {
       ++position;
       if (position < text.size() && text[position] == '"')
         position = skipString(text, position);
-      while (position < text.size() && isNameCharacter(text[position]))
-        ++position;
+      position = skipName(text, position);
     } else if (startsWord(text, position, "attributes")) {
       position = skipSpace(text, position + std::string_view("attributes").size());
       if (position >= text.size() || text[position] != '{')

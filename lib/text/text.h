@@ -10,6 +10,17 @@
 
 namespace mlir_shard {
 
+bool isSpace(char c);
+
+// The offset behind the characters of a name that begin at `position`, maybe none.
+std::size_t skipName(std::string_view text, std::size_t position);
+
+// The offset behind the string literal that begins at `position`. An unterminated one ends with its line.
+std::size_t skipString(std::string_view text, std::size_t position);
+
+// The offset behind blanks and comments.
+std::size_t skipSpace(std::string_view text, std::size_t position);
+
 // The offsets at which a dialect's names begin, in order: of `ns.name` (an operation or attribute name), `#ns.name`,
 // `#ns<name ...>` (and the same with `!`) and of the quoted operation name `"ns.name"`, for each `ns` in `namespaces`.
 // Names inside other strings and inside comments are left out.

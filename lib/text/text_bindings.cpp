@@ -9,12 +9,14 @@
 #include "text/host_text.h"
 #include "text/source_map.h"
 #include "text/text.h"
+#include "text/translation.h"
 
 #include <pybind11/stl.h>
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -33,8 +35,29 @@ std::string_view view(const py::str &text) {
           static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()))};
 }
 
+std::vector<std::string_view> views(const std::vector<std::string> &texts) { return {texts.begin(), texts.end()}; }
+
+py::str asStr(std::string_view text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeLatin1(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
+}
+
 std::vector<std::size_t> findNamesIn(const py::str &text, const std::vector<std::string> &namespaces) {
-  return findNames(view(text), {namespaces.begin(), namespaces.end()});
+  return findNames(view(text), views(namespaces));
+}
+
+// The Python object that translates distinct attributes and operations.
+Translation::Reader asReader(const py::object &reader) {
+  return {
+      [=](std::size_t offset) {
+        const auto found = reader.attr("attribute")(offset).cast<std::optional<std::pair<py::str, std::size_t>>>();
+        return found ? std::optional(std::pair(std::string(view(found->first)), found->second)) : std::nullopt;
+      },
+      [=](const AbstractOperation &op) {
+        return reader.attr("abstract_operation")(asStr(op.text), op.body.has_value())
+            .cast<std::optional<OperationTemplate>>();
+      },
+      [=](std::size_t offset) { return reader.attr("operation")(offset).cast<std::optional<std::size_t>>(); }};
 }
 
 std::ptrdiff_t findClosingIn(const py::str &text, std::size_t open) {
@@ -131,29 +154,43 @@ void defineText(py::module_ &module) {
              "Whether text is one operation `module` in custom syntax, besides aliases and comments; False where that\n"
              "takes more than looking for brackets to tell.");
 
-  py::class_<HostText>(module, "HostText", "Text for the host, of pieces of the user's text and others, in their order.")
-      .def(py::init([](const py::str &user, const py::str &prelude) {
-             return HostText(view(user), view(prelude));
-           }), py::arg("user"), py::arg("prelude") = py::str(), py::keep_alive<1, 2>())
-      .def("add_user", &HostText::addUser, py::arg("start"), py::arg("end"),
-           "Adds the user's text from one offset up to another.")
-      .def("add_replaced", [](HostText &to, const py::str &text, std::size_t offset) {
-             to.addReplaced(view(text), offset);
+  py::class_<OperationTemplate>(module, "OperationTemplate",
+                                "The translation of an operation, whatever the names of its values.\n\n"
+                                "`before` comes in front of the arguments of the region, `opening` between these and its\n"
+                                "body, `closing` behind that, and `behind` at the end. In `before` and `behind`, `%i` is\n"
+                                "the name of value i. `arguments` are offsets in the abstract text.")
+      .def(py::init([](const py::str &before, std::optional<Span> arguments, const py::str &opening,
+                       const py::str &closing, const py::str &behind) {
+             return OperationTemplate(view(before), arguments, std::string(view(opening)), std::string(view(closing)),
+                                      view(behind));
+           }), py::arg("before"), py::arg("arguments"), py::arg("opening"), py::arg("closing"), py::arg("behind"));
+
+  py::class_<Translation>(module, "Translation",
+                          "The translation of a text, of which distinct attributes and operations are read in Python.")
+      .def(py::init([](const py::str &text, const std::vector<std::string> &dialects,
+                       std::unordered_set<std::string> operations, bool isGeneric) {
+             return Translation(view(text), views(dialects), std::move(operations), isGeneric);
+           }), py::arg("text"), py::arg("dialects"), py::arg("operations"), py::arg("is_generic"),
+           py::keep_alive<1, 2>())
+      .def("translate", [](Translation &self, std::size_t start, std::size_t end, const py::object &reader) {
+             self.translate({start, end}, asReader(reader));
+           }, py::arg("start"), py::arg("end"), py::arg("reader"),
+           "Adds the pieces for a part of the text. What the reader calls may call this.")
+      .def("add_generated", [](Translation &self, const py::str &text, std::size_t offset) {
+             self.pieces().addGenerated(view(text), offset);
            }, py::arg("text"), py::arg("offset"),
-           "Adds what takes the place of as many characters of the user's text on one line.")
-      .def("add_generated", [](HostText &to, const py::str &text, std::size_t offset) {
-             to.addGenerated(view(text), offset);
-           }, py::arg("text"), py::arg("offset"),
-           "Adds what stands for what begins at an offset of the user's text.")
-      .def("write", &write, py::arg("descriptor"), "Writes the whole to an open file.")
+           "Adds what stands for what begins at an offset of the text.")
+      .def("joined", [](const Translation &self) { return asStr(self.pieces().joined()); }, "The translation as text.");
+
+  py::class_<HostText>(module, "HostText", "A translation for the host, which keeps lines, and columns where it can.")
+      .def(py::init([](const Translation &translation, const py::str &prelude) {
+             return HostText(translation.pieces(), view(prelude));
+           }), py::arg("translation"), py::arg("prelude") = py::str(), py::keep_alive<1, 2>())
+      .def("write", &write, py::arg("descriptor"), "Writes the text to an open file.")
       .def("to_user", [](const HostText &text, unsigned line, unsigned column) {
              return text.positions().toUser({line, column});
            }, py::arg("line"), py::arg("column"), "The place in the user's text of one in this, lines and columns from 1.")
-      .def("__str__", [](const HostText &text) {
-             const std::string_view all = text.text();
-             return py::reinterpret_steal<py::str>(
-                 PyUnicode_DecodeLatin1(all.data(), static_cast<Py_ssize_t>(all.size()), nullptr));
-           });
+      .def("__str__", [](const HostText &text) { return asStr(text.text()); });
 
   py::class_<Assembly>(module, "Assembly", "Reads and prints modules of the host.")
       .def(py::init<SharedLibrary>(), py::arg("library"))

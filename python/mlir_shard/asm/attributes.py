@@ -8,6 +8,7 @@ Spaces are put by the rules of MLIR's own printers. The dialects whose syntax is
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -178,6 +179,21 @@ SYNTAXES: dict[str, DialectSyntax] = {}
 def register(syntax: DialectSyntax) -> None:
     """Registers the syntax of a dialect, in place of one registered before: its text is translated from now on."""
     SYNTAXES[syntax.definition.name] = syntax
+
+
+def operation_names() -> set[str]:
+    """The names of the operations of all dialects."""
+    return {name for syntax in SYNTAXES.values() for name in syntax.operations}
+
+
+_OPERATION_NAME = re.compile(r'"?((\w+)\.[\w$.]+)"?')
+
+
+def operation_at(text: str, offset: int) -> tuple[DialectSyntax, str, int]:
+    """Returns the syntax and the name of the operation of one of the dialects at `offset`, and where that name ends."""
+    match = _OPERATION_NAME.match(text, offset)
+    assert match is not None
+    return SYNTAXES[match[2]], match[1], match.end()
 
 
 class AttributeReader:

@@ -40,14 +40,6 @@ class OperationText:
     result_types: list[str] = field(default_factory=list)
 
 
-def is_quoted_operation(text: str, offset: int) -> bool:
-    """Whether the string literal at `offset` can be an operation's name, not a symbol, a location or an element."""
-    before = offset
-    while before > 0 and text[before - 1].isspace():
-        before -= 1
-    return before == 0 or text[before - 1] not in "@([,"
-
-
 def read_generic(cursor: Cursor) -> OperationText:
     """Reads what follows the quoted name of an operation in MLIR's generic form.
 

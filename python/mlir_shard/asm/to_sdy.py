@@ -9,24 +9,19 @@ that holds only parts of what the host printed, such as a diagnostic with an ope
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from mlir_shard import _native
-from mlir_shard.asm.attributes import SYNTAXES, DialectSyntax, SpacedText
+from mlir_shard.asm.attributes import SYNTAXES, SpacedText, operation_at, operation_names
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, as_bytes, as_text, unescape
 from mlir_shard.asm.generic import (
     OperationText,
     RegionText,
-    Span,
     dictionary_text,
     function_type_text,
-    is_quoted_operation,
     read_generic,
 )
-from mlir_shard.asm.op_templates import AbstractOperation, abstract_operation, split_at_values
 from mlir_shard.asm.operations import REGION, SYMBOL_NAME
 from mlir_shard.asm.sdy_syntax import symbol
 from mlir_shard.ods import model
@@ -34,148 +29,103 @@ from mlir_shard.ods.assembly_format import Custom, Directive, Element, Group, Li
 from mlir_shard.ods.model import AttributeArgument, DialectDef, OpDef, Variadicity
 
 _ATTRIBUTE = re.compile(r'#(\w+)\.(\w+)<"((?:[^"\\]|\\.)*)">')
-_OPERATION = re.compile(r'"((\w+)\.[\w$.]+)"(?=\()')
+# Stands for a part of the text. No text that the host prints has it.
+_PART = "\0"
 
 
 def to_sdy_syntax(text: str, *, generic: bool = False) -> str:
     """Translates printed IR; with `generic`, operations stay in generic form, with properties as MLIR prints them."""
     # One character a byte: that is what the scanner takes, and what the escapes in the host's strings stand for.
-    characters = as_bytes(text)
-    names = _native.find_names(characters, list(SYNTAXES))
-    if not names:
-        return text
-    translated = _Translation(characters, names, generic).span(0, len(characters))
-    return as_text(translated)
+    return as_text(Translation(as_bytes(text), generic).result())
 
 
-class _Translation:
-    def __init__(self, text: str, names: list[int], generic: bool) -> None:
+class Translation:
+    """Translates the distinct attributes and operations of a text, which the native part puts in their places."""
+
+    def __init__(self, text: str, generic: bool) -> None:
         self._text = text
-        self._names = names
         self._generic = generic
-        self._templates: dict[str, _Template | None] = {}
+        self._translated = _native.Translation(text, list(SYNTAXES), operation_names(), is_generic=True)
 
-    def span(self, start: int, end: int) -> str:
-        """The translation of a part of the text."""
-        text, names = self._text, self._names
-        parts = []
-        index = bisect_left(names, start)
-        while index < len(names) and names[index] < end:
-            name = names[index]
-            replacement, after = self._attribute(name) if text[name] == "#" else self._operation(name)
-            if after > name:
-                parts += [text[start:name], replacement]
-                start = after
-            index = bisect_left(names, max(start, name + 1), index)
-        parts.append(text[start:end])
-        return "".join(parts)
+    def result(self) -> str:
+        """The text in dialects' own syntax."""
+        self._translated.translate(0, len(self._text), self)
+        return self._translated.joined()
 
-    def _attribute(self, name: int) -> tuple[str, int]:
-        match = _ATTRIBUTE.match(self._text, name)
-        return (_attribute(match[1], match[2], match[3]), match.end()) if match else ("", name)
+    def attribute(self, offset: int) -> tuple[str, int] | None:
+        """The attribute at `offset`, and where it ends in the text; None for one that is cut off."""
+        match = _ATTRIBUTE.match(self._text, offset)
+        return (_attribute(match[1], match[2], match[3]), match.end()) if match else None
 
-    def _operation(self, name: int) -> tuple[str, int]:
-        match = _OPERATION.match(self._text, name)
-        syntax = SYNTAXES.get(match[2]) if match else None
-        definition = syntax.operations.get(match[1]) if match and syntax else None
-        if match is None or syntax is None or definition is None or not is_quoted_operation(self._text, name):
-            return "", name
-        found = None if self._generic else abstract_operation(self._text, name)
-        template = None if found is None else self._template_of(found, match.end() - name, syntax, definition)
-        if found is not None and template is not None:
-            return self._filled(template, found), found.end
-        cursor = Cursor(self._text, match.end())
+    def abstract_operation(self, text: str, has_region: bool) -> _native.OperationTemplate | None:
+        """Returns the translation of operations that differ in the names of values; None where each has to be read."""
+        cursor = Cursor(text)
+        read = self._read(cursor)
+        # A region on one line is read with the operation.
+        if read is None or text[cursor.position :].strip() or len(read[0].regions) != has_region:
+            return None
+        op, printed = read
+        if not op.regions:
+            return _native.OperationTemplate(printed, None, "", "", "")
+        before, *opening, behind = printed.split(_PART)
+        return _native.OperationTemplate(before, op.regions[0].arguments, "".join(opening), "", behind)
+
+    def operation(self, offset: int) -> int | None:
+        """Adds the pieces of the operation whose name is at `offset`; returns where it ends, None if it is cut off."""
+        cursor = Cursor(self._text, offset)
+        read = self._read(cursor)
+        if read is None:
+            return None
+        op, printed = read
+        parts = [part for region in op.regions for part in (region.arguments, region.body) if part is not None]
+        before, *behind = printed.split(_PART)
+        self._translated.add_generated(before, offset)
+        for part, text in zip(parts, behind, strict=True):
+            self._translated.translate(*part, self)
+            self._translated.add_generated(text, part[1])
+        return cursor.position
+
+    def _read(self, cursor: Cursor) -> tuple[OperationText, str] | None:
+        """The operation whose name is at the cursor, and its translation with `_PART` for what is in its regions."""
+        start = cursor.position
+        syntax, op_name, cursor.position = operation_at(cursor.text, start)
+        definition = syntax.operations[op_name]
         try:
             op = read_generic(cursor)
         except AsmSyntaxError:
-            return "", name  # cut off, as in a diagnostic that leaves regions out
+            return None  # cut off, as in a diagnostic that leaves regions out
         for hidden in model.attribute_names(definition):
             op.attributes.pop(hidden, None)
         if self._generic or not _is_printable(definition, op):
-            return self._generic_operation(match[0], definition, op), cursor.position
-        printer = OperationPrinter(syntax.definition, definition, op, self._region)
-        return printer.print(), cursor.position
-
-    def _template_of(
-        self, found: AbstractOperation, name_length: int, syntax: DialectSyntax, definition: OpDef
-    ) -> _Template | None:
-        """Returns the translation of an operation, whatever the names of its values; None if it has to be read."""
-        if found.text not in self._templates:
-            self._templates[found.text] = _made_template(found, name_length, syntax, definition)
-        return self._templates[found.text]
-
-    def _filled(self, template: _Template, found: AbstractOperation) -> str:
-        parts = [part if isinstance(part, str) else found.values[part] for part in template.before]
-        if found.body is None:
-            return "".join(parts)
-        parts.append(self._region(found.region(template.arguments)))
-        parts += [part if isinstance(part, str) else found.values[part] for part in template.behind]
-        return "".join(parts)
-
-    def _region(self, region: RegionText) -> str:
-        arguments = self.span(*region.arguments) if region.arguments else ""
-        return f"({arguments}) {{{self.span(*region.body)}}}"
-
-    def _generic_operation(self, quoted_name: str, definition: OpDef, op: OperationText) -> str:
-        inherent = {argument.name for argument in definition.attributes}
-        properties = {name: to_attributes(text) for name, text in op.attributes.items() if name in inherent}
-        discardable = {name: to_attributes(text) for name, text in op.attributes.items() if name not in inherent}
-        text = f"{quoted_name}({', '.join(op.operands)}){op.successors}"
-        if properties:
-            text += f" <{dictionary_text(properties)}>"
-        if op.regions:
-            text += f" ({', '.join(map(self._generic_region, op.regions))})"
-        if discardable:
-            text += f" {dictionary_text(discardable)}"
-        return f"{text} : {function_type_text(op.operand_types, op.result_types)}"
-
-    def _generic_region(self, region: RegionText) -> str:
-        if region.arguments is None:
-            return f"{{{self.span(*region.body)}}}"
-        indentation = self._text.rfind("\n", 0, region.arguments[0])
-        label = self._text[indentation : region.arguments[0]].split("^")[0]
-        return f"{{{label}^bb0({self.span(*region.arguments)}):{self.span(*region.body)}}}"
+            return op, _generic_operation(cursor.text, op_name, definition, op)
+        return op, OperationPrinter(syntax.definition, definition, op, _region).print()
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """An operation in custom syntax, with numbers in the place of the names of its values.
-
-    Args:
-        before: what comes before the region.
-        behind: what comes behind it.
-        arguments: the offsets of the arguments of the region in the abstract text; None where there are none.
-    """
-
-    before: list[str | int]
-    behind: list[str | int]
-    arguments: Span | None
+def _region(region: RegionText) -> str:
+    arguments = _PART if region.arguments else ""
+    return f"({arguments}) {{{_PART}}}"
 
 
-# No text that the host prints has it.
-_REGION = "\0"
+def _generic_operation(source: str, op_name: str, definition: OpDef, op: OperationText) -> str:
+    inherent = {argument.name for argument in definition.attributes}
+    properties = {name: to_attributes(text) for name, text in op.attributes.items() if name in inherent}
+    discardable = {name: to_attributes(text) for name, text in op.attributes.items() if name not in inherent}
+    text = f'"{op_name}"({", ".join(op.operands)}){op.successors}'
+    if properties:
+        text += f" <{dictionary_text(properties)}>"
+    if op.regions:
+        text += f" ({', '.join(_generic_region(source, region) for region in op.regions)})"
+    if discardable:
+        text += f" {dictionary_text(discardable)}"
+    return f"{text} : {function_type_text(op.operand_types, op.result_types)}"
 
 
-def _made_template(
-    found: AbstractOperation, name_length: int, syntax: DialectSyntax, definition: OpDef
-) -> _Template | None:
-    text = found.text
-    cursor = Cursor(text, name_length)
-    try:
-        op = read_generic(cursor)
-    except AsmSyntaxError:
-        return None
-    # A region on one line is read with the operation.
-    if text[cursor.position :].strip() or len(op.regions) != (found.body is not None):
-        return None
-    for hidden in model.attribute_names(definition):
-        op.attributes.pop(hidden, None)
-    if not _is_printable(definition, op):
-        return None
-    printed = OperationPrinter(syntax.definition, definition, op, lambda region: _REGION).print()
-    before, _, behind = printed.partition(_REGION)
-    arguments = op.regions[0].arguments if op.regions else None
-    return _Template(split_at_values(before), split_at_values(behind), arguments)
+def _generic_region(source: str, region: RegionText) -> str:
+    if region.arguments is None:
+        return f"{{{_PART}}}"
+    indentation = source.rfind("\n", 0, region.arguments[0])
+    label = source[indentation : region.arguments[0]].split("^")[0]
+    return f"{{{label}^bb0({_PART}):{_PART}}}"
 
 
 def _is_printable(definition: OpDef, op: OperationText) -> bool:

@@ -89,31 +89,6 @@ def test_closing_of_what_was_built(inside: list[str], after: str) -> None:
     assert _native.find_closing(text + after, 0) == len(text) - 1
 
 
-def test_pieces_keep_their_lines_and_columns_where_there_is_room() -> None:
-    user = "one\ntwo three\nfour five six\n"
-    text = _native.HostText(user, "# ")
-    text.add_user(0, 4)
-    text.add_replaced("2  ", 4)
-    text.add_user(7, 14)
-    text.add_generated("a long text", 14)
-    text.add_user(18, 23)
-    text.add_generated("x", 23)
-    text.add_user(27, 28)
-    assert str(text) == "# one\n2   three\na long text fivex\n"
-    assert [text.to_user(1, column) for column in (1, 2, 3, 4)] == [(1, 1), (1, 1), (1, 1), (1, 2)]
-    assert text.to_user(2, 6) == (2, 6)
-    # Where text of the translation's own stands, and behind it.
-    assert [text.to_user(3, column) for column in (3, 12, 14, 17)] == [(3, 1), (3, 5), (3, 7), (3, 10)]
-    assert text.to_user(4, 1) == (4, 1)
-
-
-def test_text_without_pieces_of_others_is_the_users() -> None:
-    text = _native.HostText("module {}")
-    text.add_user(0, 9)
-    assert str(text) == "module {}"
-    assert text.to_user(1, 7) == (1, 7)
-
-
 @pytest.mark.parametrize(
     "text",
     [

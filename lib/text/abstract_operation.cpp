@@ -1,0 +1,168 @@
+// Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "text/abstract_operation.h"
+
+#include "text/text.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mlir_shard {
+namespace {
+
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+// The end of the line of an offset, without trailing blanks.
+std::size_t lineEnd(std::string_view text, std::size_t offset) {
+  std::size_t end = std::min(text.find('\n', offset), text.size());
+  while (end > offset && isSpace(text[end - 1]))
+    --end;
+  return end;
+}
+
+// The end of the label of a block at the beginning of a region; none where there is none.
+std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position) {
+  while (position < text.size() && isSpace(text[position]))
+    ++position;
+  if (position >= text.size() || text[position] != '^')
+    return std::nullopt;
+  const std::size_t end = skipName(text, position + 1);
+  return end == position + 1 ? std::nullopt : std::optional(end);
+}
+
+// Whether an operation may go on with a character that another line begins with.
+bool mayGoOn(char c, bool hasValues) {
+  return std::string_view("{:,(<#-[").find(c) != std::string_view::npos || (c == '%' && !hasValues);
+}
+
+// The end of the name of a value, with the number of a result, which begins at a `%`; that offset where there is none.
+std::size_t skipValue(std::string_view text, std::size_t position) {
+  std::size_t end = skipName(text, position + 1);
+  if (end == position + 1)
+    return position;
+  if (end + 1 < text.size() && text[end] == '#' && isDigit(text[end + 1]))
+    for (++end; end < text.size() && isDigit(text[end]);)
+      ++end;
+  return end;
+}
+
+// Appends a part of the text of an operation, up to a location; returns where that is, or the end. Nothing where a
+// string looks as if it held a value.
+std::optional<std::size_t> append(std::string_view text, Span part, AbstractOperation &to) {
+  auto [position, end] = part;
+  constexpr std::string_view location = " loc(";
+  std::size_t copied = position;
+  while (position < end) {
+    const char c = text[position];
+    if (c == '"') {
+      const std::size_t after = std::min(skipString(text, position), end);
+      if (text.substr(position, after - position).find('%') != std::string_view::npos)
+        return std::nullopt;
+      position = after;
+    } else if (c == '%') {
+      const std::size_t after = std::min(skipValue(text, position), end);
+      if (after == position) {
+        ++position;
+        continue;
+      }
+      to.text += text.substr(copied, position - copied);
+      to.places.push_back(to.text.size());
+      to.text += '%';
+      to.text += std::to_string(to.values.size());
+      to.values.push_back(text.substr(position, after - position));
+      copied = position = after;
+    } else if (c == ' ' && text.substr(position, location.size()) == location) {
+      break;
+    } else {
+      ++position;
+    }
+  }
+  to.text += text.substr(copied, position - copied);
+  return position;
+}
+
+} // namespace
+
+std::size_t AbstractOperation::offsetOf(std::size_t abstract) const {
+  std::size_t source = start, passed = 0;
+  for (std::size_t number = 0; number < values.size() && places[number] < abstract; ++number) {
+    source += places[number] - passed + values[number].size();
+    passed = places[number] + 1 + std::to_string(number).size();
+  }
+  return source + abstract - passed;
+}
+
+std::optional<AbstractOperation> abstractOperation(std::string_view text, std::size_t name) {
+  AbstractOperation op;
+  op.start = name;
+  std::size_t headEnd = lineEnd(text, name);
+  std::size_t close = std::string_view::npos;
+  if (headEnd > name && text[headEnd - 1] == '{') {
+    close = findClosing(text, headEnd - 1);
+    if (close == std::string_view::npos)
+      return std::nullopt;
+    if (const auto label = labelEnd(text, headEnd)) {
+      // Generic form has the arguments on a line of their own.
+      headEnd = lineEnd(text, *label);
+      if (text[headEnd - 1] != ':' || headEnd > close)
+        return std::nullopt;
+    }
+    op.body = Span(headEnd, close);
+  }
+  const auto end = append(text, {name, headEnd}, op);
+  if (!end || (op.body && *end != headEnd))
+    return std::nullopt;
+  op.end = *end;
+  std::size_t after = headEnd;
+  if (op.body) {
+    after = lineEnd(text, close);
+    const auto tailEnd = append(text, {close, after}, op);
+    if (!tailEnd)
+      return std::nullopt;
+    op.end = *tailEnd;
+  }
+  const std::size_t next = skipSpace(text, op.end);
+  if (next < text.size() && mayGoOn(text[next], !op.values.empty()))
+    return std::nullopt;
+  return op;
+}
+
+OperationTemplate::OperationTemplate(std::string_view before, std::optional<Span> arguments, std::string opening,
+                                     std::string closing, std::string_view behind)
+    : partsBefore(parts(before)), partsBehind(parts(behind)), argumentsInText(arguments),
+      textOpening(std::move(opening)), textClosing(std::move(closing)) {}
+
+std::optional<Span> OperationTemplate::arguments(const AbstractOperation &op) const {
+  if (!argumentsInText)
+    return std::nullopt;
+  return Span(op.offsetOf(argumentsInText->first), op.offsetOf(argumentsInText->second));
+}
+
+std::vector<OperationTemplate::Part> OperationTemplate::parts(std::string_view text) {
+  std::vector<Part> found(1);
+  for (std::size_t position = 0; position < text.size();) {
+    if (text[position] != '%' || position + 1 >= text.size() || !isDigit(text[position + 1])) {
+      found.back().text += text[position++];
+      continue;
+    }
+    std::size_t number = 0;
+    for (++position; position < text.size() && isDigit(text[position]); ++position)
+      number = 10 * number + (text[position] - '0');
+    found.back().value = number;
+    found.emplace_back();
+  }
+  return found;
+}
+
+std::string OperationTemplate::joined(const std::vector<Part> &parts, const AbstractOperation &op) {
+  std::string text;
+  for (const Part &part : parts) {
+    text += part.text;
+    if (part.value)
+      text += op.values.at(*part.value);
+  }
+  return text;
+}
+
+} // namespace mlir_shard
