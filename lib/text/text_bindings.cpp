@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "ir/host_library.h"
 #include "ir/walk.h"
+#include "text/hidden_attributes.h"
 #include "text/host_text.h"
 #include "text/source_map.h"
 #include "text/text.h"
@@ -111,7 +112,12 @@ public:
 
   // The text, not yet checked to be UTF-8.
   py::object print(const py::capsule &op, bool generic, bool debugInfo, bool prettyDebugInfo, bool localScope,
-                   std::optional<std::intptr_t> largeElementsLimit, bool assumeVerified, bool skipRegions) const {
+                   std::optional<std::intptr_t> largeElementsLimit, bool assumeVerified, bool skipRegions,
+                   const AttributesOfOperations &hidden) const {
+    // The host verifies what it prints in custom form, and these are valid with the attributes alone.
+    std::optional<HiddenAttributes> without;
+    if (generic || assumeVerified)
+      without.emplace(capi, host.operation(op), hidden);
     const MlirOpPrintingFlags flags = capi.mlirOpPrintingFlagsCreate();
     if (largeElementsLimit)
       capi.mlirOpPrintingFlagsElideLargeElementsAttrs(flags, *largeElementsLimit);
@@ -200,7 +206,8 @@ void defineText(py::module_ &module) {
            py::arg("text"), "Turns locations in a parsed buffer into locations in the user's file.")
       .def("print", &Assembly::print, py::arg("op"), py::arg("generic"), py::arg("debug_info"),
            py::arg("pretty_debug_info"), py::arg("local_scope"), py::arg("large_elements_limit"),
-           py::arg("assume_verified"), py::arg("skip_regions"), "The text of an operation as the host prints it.");
+           py::arg("assume_verified"), py::arg("skip_regions"), py::arg("hidden"),
+           "The text of an operation as the host prints it, without the `hidden` attributes of operations of some names.");
 }
 
 } // namespace mlir_shard

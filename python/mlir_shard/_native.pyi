@@ -59,6 +59,7 @@ class Assembly:
         large_elements_limit: int | None,
         assume_verified: bool,
         skip_regions: bool,
+        hidden: Sequence[tuple[str, Sequence[str]]],
     ) -> str: ...
 
 class Integers:

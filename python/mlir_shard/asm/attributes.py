@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
 from mlir_shard.ods.assembly_format import Custom, Element, Group, Literal, Variable, Whitespace
-from mlir_shard.ods.model import AttrDef, DialectDef, OpDef, ParameterDef
+from mlir_shard.ods.model import AttrDef, DialectDef, OpDef, ParameterDef, attribute_names
 
 
 class SpacedText:
@@ -184,6 +184,12 @@ def register(syntax: DialectSyntax) -> None:
 def operation_names() -> set[str]:
     """The names of the operations of all dialects."""
     return {name for syntax in SYNTAXES.values() for name in syntax.operations}
+
+
+def hidden_attributes() -> list[tuple[str, list[str]]]:
+    """The names of operations that carry attributes which no text shows, with the names of these."""
+    operations = [item for syntax in SYNTAXES.values() for item in syntax.operations.items()]
+    return [(name, hidden) for name, op in operations if (hidden := attribute_names(op))]
 
 
 _OPERATION_NAME = re.compile(r'"?((\w+)\.[\w$.]+)"?')

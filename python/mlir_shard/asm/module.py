@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from mlir_shard import _native, host
+from mlir_shard.asm.attributes import hidden_attributes
 from mlir_shard.asm.cursor import AsmSyntaxError, as_bytes, as_text
 from mlir_shard.asm.inherent_names import inherent_names
 from mlir_shard.asm.to_host import position_of, to_host
@@ -284,5 +285,6 @@ def print_operation(
         large_elements_limit,
         assume_verified,
         skip_regions,
+        hidden_attributes(),
     )
     return to_sdy_syntax(text, generic=generic)

@@ -19,9 +19,9 @@ def printed(text: str, context, **options) -> str:
     return asm.print_operation(asm.parse_module(text, context), **options)
 
 
-def body(text: str, context) -> str:
+def body(text: str, context, **options) -> str:
     """A module's text without the lines of the module itself."""
-    return "\n".join(line[2:] for line in printed(text, context).rstrip().splitlines()[1:-1]) + "\n"
+    return "\n".join(line[2:] for line in printed(text, context, **options).rstrip().splitlines()[1:-1]) + "\n"
 
 
 PROGRAM = """\
@@ -46,6 +46,15 @@ manual_axes={"a"} (%arg1: tensor<8x32xf32>) {
 
 def test_what_is_printed_is_what_was_read(context) -> None:
     assert body(PROGRAM, context) == PROGRAM
+
+
+def test_printing_leaves_the_attributes_that_it_does_not_show(context) -> None:
+    module = asm.parse_module(PROGRAM, context)
+    before = module.operation.get_asm(print_generic_op_form=True)
+    assert "SegmentSizes" in before
+    assert asm.print_operation(module, assume_verified=True) == asm.print_operation(module)
+    asm.print_operation(module, generic=True)
+    assert module.operation.get_asm(print_generic_op_form=True) == before
 
 
 def test_generic_form_reads_back_to_the_same(context) -> None:
@@ -136,6 +145,7 @@ def test_types_that_change_along_the_operands(context) -> None:
         "  return\n}\n"
     )
     assert body(text, context) == text
+    assert body(text, context, assume_verified=True) == text
 
 
 def located(text: str, context) -> dict[str, tuple[int, int]]:
