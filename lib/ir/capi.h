@@ -70,6 +70,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirAttribute, mlirArrayAttrGetElement, (MlirAttribute, std::intptr_t))                                     \
   FUNCTION(std::intptr_t, mlirArrayAttrGetNumElements, (MlirAttribute))                                                \
   FUNCTION(void, mlirBlockAppendOwnedOperation, (MlirBlock, MlirOperation))                                            \
+  FUNCTION(std::intptr_t, mlirBlockArgumentGetArgNumber, (MlirValue))                                                  \
   FUNCTION(MlirBlock, mlirBlockArgumentGetOwner, (MlirValue))                                                          \
   FUNCTION(void, mlirBlockArgumentSetLocation, (MlirValue, MlirLocation))                                              \
   FUNCTION(MlirValue, mlirBlockGetArgument, (MlirBlock, std::intptr_t))                                                \
@@ -110,6 +111,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirBlock, mlirModuleGetBody, (MlirModule))                                                                 \
   FUNCTION(MlirOperation, mlirModuleGetOperation, (MlirModule))                                                        \
   FUNCTION(MlirOperation, mlirOpResultGetOwner, (MlirValue))                                                           \
+  FUNCTION(std::intptr_t, mlirOpResultGetResultNumber, (MlirValue))                                                    \
   FUNCTION(MlirOpOperand, mlirOpOperandGetNextUse, (MlirOpOperand))                                                    \
   FUNCTION(unsigned, mlirOpOperandGetOperandNumber, (MlirOpOperand))                                                   \
   FUNCTION(MlirOperation, mlirOpOperandGetOwner, (MlirOpOperand))                                                      \

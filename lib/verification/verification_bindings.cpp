@@ -24,8 +24,8 @@ using AttributeNames = std::vector<std::pair<std::string, int>>;
 // What is verified in the context of the operation that comes first.
 class Verification {
 public:
-  Verification(SharedLibrary library, std::vector<std::string> ignored)
-      : library(std::move(library)), ignored(std::move(ignored)) {}
+  Verification(SharedLibrary library, std::vector<std::string> ignored, VerifiedOps::HasEdges hasEdges)
+      : library(std::move(library)), ignored(std::move(ignored)), hasEdges(std::move(hasEdges)) {}
 
   std::optional<bool> verify(const py::capsule &op) {
     return toPython(known(op).verify(host.operation(op)));
@@ -40,7 +40,12 @@ public:
 
   bool setKeepsSymbols(const py::capsule &op, bool keeps) { return known(op).setKeepsSymbols(keeps); }
 
-  void accept(const py::capsule &op) { known(op).accept(host.operation(op)); }
+  std::vector<py::capsule> accept(const py::capsule &op) {
+    std::vector<py::capsule> unverified;
+    for (const MlirOperation one : known(op).accept(host.operation(op)))
+      unverified.push_back(host.capsule(one));
+    return unverified;
+  }
 
   std::vector<py::tuple> newAttributeUses(const std::vector<py::capsule> &changed,
                                           const std::vector<py::capsule> &attributed,
@@ -86,7 +91,7 @@ private:
 
   VerifiedOps &known(const py::capsule &op) {
     if (!verified)
-      verified.emplace(capi, capi.mlirOperationGetContext(host.operation(op)), ignored);
+      verified.emplace(capi, capi.mlirOperationGetContext(host.operation(op)), ignored, hasEdges);
     return *verified;
   }
 
@@ -94,6 +99,7 @@ private:
   const Capi &capi = library->capi;
   const Capsules &host = library->capsules;
   std::vector<std::string> ignored;
+  VerifiedOps::HasEdges hasEdges;
   std::optional<VerifiedOps> verified;
   SeenUses seenUses;
 };
@@ -102,7 +108,8 @@ private:
 
 void defineVerification(py::module_ &module) {
   py::class_<Verification>(module, "Verification", "What is known to be valid in one context, while that lives.")
-      .def(py::init<SharedLibrary, std::vector<std::string>>(), py::arg("library"), py::arg("ignored"))
+      .def(py::init<SharedLibrary, std::vector<std::string>, VerifiedOps::HasEdges>(), py::arg("library"),
+           py::arg("ignored"), py::arg("has_edges"))
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")
@@ -114,7 +121,8 @@ void defineVerification(py::module_ &module) {
       .def("set_keeps_symbols", &Verification::setKeepsSymbols, py::arg("op"), py::arg("keeps"),
            "Whether to assume from now on that of the symbols around `op` only operations that are verified change. Returns\n"
            "the value before.")
-      .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid.")
+      .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid. Returns the operations of sdy in it that are like no other\n"
+           "one, for their verifiers, which the host may not have called.")
       .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("changed"), py::arg("attributed"),
            py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"

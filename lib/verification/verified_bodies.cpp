@@ -55,7 +55,8 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
     return Verdict::Unknown;
   const void *manual = manualInside(op, around.manual, signature);
   if (accepting) {
-    containers.insert(std::move(key));
+    if (containers.insert(std::move(key)).second && name.isOfSdy)
+      unverified.push_back(op);
     if (name.isFunction)
       functions.insert(functionKeys.ofAttributes(op));
   } else if (!containers.count(key)) {

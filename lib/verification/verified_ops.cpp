@@ -31,13 +31,29 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 
 } // namespace
 
-VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored)
-    : capi(capi), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
+VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
+                         HasEdges hasEdges)
+    : capi(capi), hasEdgesOfName(std::move(hasEdges)), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
       symbolSignatures(capi, context, {"stablehlo.mesh"}) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
 
-void VerifiedOps::accept(MlirOperation root) { run(root, true); }
+std::vector<MlirOperation> VerifiedOps::accept(MlirOperation root) {
+  unverified.clear();
+  if (run(root, true) == Verdict::Unknown)
+    addUnverified(root);
+  return std::exchange(unverified, {});
+}
+
+// Adds all operations of sdy in and below one.
+void VerifiedOps::addUnverified(MlirOperation op) {
+  const auto add = [&](MlirOperation one) {
+    if (nameOf(one).isOfSdy)
+      unverified.push_back(one);
+  };
+  add(op);
+  eachBelow(capi, op, false, add);
+}
 
 bool VerifiedOps::setKeepsSymbols(bool keeps) {
   areSymbolsRead = false;
@@ -126,7 +142,9 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
     kind = Kind::Plain;
   const bool isManual = name == "sdy.manual_computation" || name == "sdy.named_computation";
   const bool isFunction = name == "func.func", isModule = name == "builtin.module";
-  names.push_back({kind, number, isModule, isFunction, isModule || isFunction || isManual, isManual});
+  const bool keepsSharding = name != "sdy.propagation_barrier" && !hasEdgesOfName(std::string(name));
+  names.push_back({kind, number, isModule, isFunction, isModule || isFunction || isManual, isManual, dialect == "sdy",
+                   keepsSharding});
   return names.back();
 }
 
@@ -239,6 +257,10 @@ std::pair<Content, std::int32_t> VerifiedOps::contentOf(MlirOperation op, const 
   if (name.kind == Kind::OfConstants)
     for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
       content.own = mixed(content.own, asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
+  Key key;
+  if (name.kind == Kind::OfMeshes && addSharding(op, key))
+    for (const void *part : key)
+      content.own = mixed(content.own, part);
   const std::int32_t signature = addContent(op, content);
   return {content, signature};
 }
@@ -258,7 +280,8 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
   if (accepting) {
     changed.push_back({op, true});
     // What is not known of one operation does not matter for others.
-    visitChanged(op, name, around, isLast, place);
+    if (visitChanged(op, name, around, isLast, place) == Verdict::Unknown)
+      addUnverified(op);
     return Verdict::Valid;
   }
   const auto [content, signature] = contentOf(op, name, around, isLast);
@@ -291,107 +314,21 @@ VerifiedOps::Verdict VerifiedOps::visitChanged(MlirOperation op, const Name &nam
 }
 
 VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op) {
-  if (accepting || keys.count(key)) {
-    keys.insert(std::move(key));
+  if (keys.count(key))
     return Verdict::Valid;
-  }
-  const Verdict verdict = hostVerdict(op);
+  const Verdict verdict = verdictAlone(op);
   if (verdict == Verdict::Valid)
     keys.insert(std::move(key));
   return verdict;
 }
 
-VerifiedOps::Verdict VerifiedOps::knownAmongGrids(Key key, MlirOperation op) {
-  if (!accepting && !specialLeaves.count(key))
-    if (const Verdict verdict = verdictAmongGrids(op); verdict != Verdict::Valid)
-      return verdict;
-  specialLeaves.insert(std::move(key));
+// The verdict on an operation that is like no other one.
+VerifiedOps::Verdict VerifiedOps::verdictAlone(MlirOperation op) {
+  if (!accepting)
+    return hostVerdict(op);
+  if (nameOf(op).isOfSdy)
+    unverified.push_back(op);
   return Verdict::Valid;
-}
-
-// Uses of symbols are verified with the module that has these: here a small one, with the grids and a copy of the
-// operation.
-VerifiedOps::Verdict VerifiedOps::verdictAmongGrids(MlirOperation op) {
-  if (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")))
-    return hostVerdict(op); // A grid.
-  if (capi.mlirOperationGetFirstRegion(op))
-    return Verdict::Unknown;
-  const MlirModule alone = capi.mlirModuleCreateEmpty(capi.mlirOperationGetLocation(op));
-  const MlirBlock body = capi.mlirModuleGetBody(alone);
-  eachChild(capi, symbols.module, [&](MlirOperation child) {
-    if (nameOf(child).kind == Kind::OfGrids)
-      capi.mlirBlockAppendOwnedOperation(body, capi.mlirOperationClone(child));
-  });
-  const MlirOperation copy = capi.mlirOperationClone(op);
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i) {
-    const MlirType type = capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i));
-    MlirOperationState state = capi.mlirOperationStateGet(toStringRef("builtin.unrealized_conversion_cast"),
-                                                          capi.mlirOperationGetLocation(op));
-    capi.mlirOperationStateAddResults(&state, 1, &type);
-    const MlirOperation made = capi.mlirOperationCreate(&state);
-    capi.mlirBlockAppendOwnedOperation(body, made);
-    capi.mlirOperationSetOperand(copy, i, capi.mlirOperationGetResult(made, 0));
-  }
-  capi.mlirBlockAppendOwnedOperation(body, copy);
-  const Verdict verdict = hostVerdict(capi.mlirModuleGetOperation(alone));
-  capi.mlirModuleDestroy(alone);
-  return verdict;
-}
-
-VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast,
-                                            std::int32_t signature) {
-  const bool isOfParent = isLast || name.kind == Kind::OfParent;
-  const std::int32_t place = isOfParent ? around.signature : around.name;
-  if (name.kind != Kind::Plain && name.kind != Kind::OfParent)
-    return visitSpecialLeaf(op, name, around,
-                            {asPointer(signature), asPointer(place), asPointer(2 * isLast + isOfParent)});
-  const std::uint64_t packed = static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 |
-                               static_cast<std::uint64_t>(static_cast<std::uint32_t>(place)) << 2 |
-                               static_cast<std::uint64_t>(2 * isLast + isOfParent);
-  if (accepting) {
-    leaves.insert(packed);
-    return Verdict::Valid;
-  }
-  if (leaves.count(packed))
-    return Verdict::Valid;
-  const Verdict verdict = hostVerdict(op);
-  if (verdict == Verdict::Valid)
-    leaves.insert(packed);
-  return verdict;
-}
-
-// An operation whose verifier looks at more than it is itself, and where it is: `key` is of that.
-VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name &name, const Around &around, Key key) {
-  if (name.kind == Kind::Call)
-    return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
-  if (name.kind == Kind::OfConstants) {
-    for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-      key.push_back(asPointer(constantSignature(capi.mlirOperationGetOperand(op, i))));
-    return known(specialLeaves, std::move(key), op);
-  }
-  key.push_back(symbols.others);
-  if (name.kind == Kind::OfGrids)
-    return knownAmongGrids(std::move(key), op);
-  key.push_back(around.manual);
-  if (name.kind == Kind::Edge)
-    key.push_back(reinterpret_cast<const void *>(sourceOf(op)));
-  return known(specialLeaves, std::move(key), op);
-}
-
-// What the verifier of an edge looks at in its operand.
-std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
-  const MlirValue operand = capi.mlirOperationGetOperand(edge, 0);
-  const bool isArgument = capi.mlirValueIsABlockArgument(operand);
-  const MlirOperation source = isArgument ? capi.mlirBlockGetParentOperation(capi.mlirBlockArgumentGetOwner(operand))
-                                          : capi.mlirOpResultGetOwner(operand);
-  const bool isOnlyUse = !capi.mlirOpOperandGetNextUse(capi.mlirValueGetFirstUse(operand));
-  return mixed(std::uint64_t(2 * isArgument + isOnlyUse), capi.mlirOperationGetName(source).pointer);
-}
-
-bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
-  const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
-  const auto found = symbols.functionTypes.find(toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
-  return found != symbols.functionTypes.end() && isCallOf(capi, found->second, call);
 }
 
 } // namespace mlir_shard

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,8 +36,11 @@ class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
 
-  // Attributes named in `ignored` are not for the host to verify.
-  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored);
+  // Whether operations of a name have data-flow edges, where the shardings of their results may be.
+  using HasEdges = std::function<bool(const std::string &)>;
+
+  // Attributes named in `ignored` are not for the host to verify. `hasEdges` is called once for each name.
+  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored, HasEdges hasEdges);
 
   // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
   // the host has to verify the whole.
@@ -48,9 +52,10 @@ public:
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that operations like those in `root` are valid, as the host has found. Keeps no hash of each operation: they
+  // Remembers that operations like those in `root` are valid, as the host has found. Returns the operations of sdy that
+  // are like no other one, for their verifiers, which the host may not have called. Keeps no hash of each operation: they
   // take memory, and passes that return what they change need none.
-  void accept(MlirOperation root);
+  std::vector<MlirOperation> accept(MlirOperation root);
 
   // Whether to assume that no symbol of the module around a root changes from now on, but the root itself where it is
   // one. Returns the value before.
@@ -68,7 +73,7 @@ private:
     Plain,       // It looks at the operation alone.
     OfConstants, // At constant operands as well.
     OfParent,    // At the operation around it.
-    OfMeshes,    // At the meshes of the module, and at manual computations around it.
+    OfMeshes,    // At the meshes of the module, at manual computations around it, and at the sharding of an operand.
     OfGrids,     // At the grids of the module, as a user of their symbols.
     Call,        // At the function that is called.
     Edge,        // At what its operand is of, and whether that has other uses.
@@ -81,7 +86,8 @@ private:
   struct Name {
     Kind kind;
     std::int32_t number;
-    bool isModule, isFunction, isIsolated, isManual;
+    bool isModule, isFunction, isIsolated, isManual, isOfSdy;
+    bool keepsSharding; // Whether each result has the sharding that the attributes of the operation give it.
   };
 
   // A block whose operations are being visited.
@@ -127,11 +133,14 @@ private:
   Verdict visitBodies(MlirOperation op, const Name &name, const Around &around, std::size_t place);
   Verdict visitWhole(MlirOperation op, const Around &around);
   Verdict hostVerdict(MlirOperation op);
+  Verdict verdictAlone(MlirOperation op);
   Verdict knownAmongGrids(Key key, MlirOperation op);
   Verdict verdictAmongGrids(MlirOperation op);
   Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
   bool containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature, Key &key);
   std::uint64_t sourceOf(MlirOperation edge) const;
+  bool addSharding(MlirOperation user, Key &key);
+  void addUnverified(MlirOperation op);
   bool isCallOfFunction(MlirOperation call) const;
   bool wholeKey(MlirOperation op, Key &key);
   void readSymbols(MlirOperation module);
@@ -142,6 +151,7 @@ private:
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
+  HasEdges hasEdgesOfName;
   FunctionKeys functionKeys;
   Signatures signatures;
   Signatures symbolSignatures; // Without what no user of a symbol looks at.
@@ -152,6 +162,7 @@ private:
 
   OpContents contents;
   std::vector<Searched> changed;
+  std::vector<MlirOperation> unverified; // Of sdy, while operations are accepted.
 
   // Of the run.
   bool accepting = false;

@@ -11,6 +11,7 @@ from mlir_shard.asm.module import ParseDiagnostic, ParseError, parse_module
 from mlir_shard.asm.to_host import position_of
 from mlir_shard.dialects.contexts import create_context, prepare
 from mlir_shard.dialects.verified import verified_in
+from mlir_shard.dialects.verifiers.checks import deferred
 from mlir_shard.dialects.word_places import offset_of_word
 from mlir_shard.host import ir
 
@@ -34,7 +35,7 @@ def parse(text: str | bytes, context: Any = None, filename: str = "-") -> Any:
         context = create_context()
     prepare(context)
     try:
-        module = parse_module(text, context, filename)
+        module = _parse(text, context, filename)
         _verify(module.operation)
     except ParseError as error:
         content = text.encode() if isinstance(text, str) else text
@@ -42,8 +43,17 @@ def parse(text: str | bytes, context: Any = None, filename: str = "-") -> Any:
     return module
 
 
+def _parse(text: str | bytes, context: Any, filename: str) -> Any:
+    try:
+        with deferred():
+            return parse_module(text, context, filename)
+    except ParseError:
+        # The verifiers of sdy come before those of the host, and say what would be right.
+        return parse_module(text, context, filename)
+
+
 def _verify(op: Any) -> None:
-    """Raises ParseError where a sdy attribute is not valid."""
+    """Raises ParseError where an operation or attribute of sdy is not valid."""
     errors: list[ParseDiagnostic] = []
 
     def collect(one: Any) -> bool:

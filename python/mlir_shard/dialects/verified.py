@@ -12,13 +12,16 @@ from weakref import WeakKeyDictionary
 from mlir_shard import _native
 from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import verification
+from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.verifiers.operations import VERIFIERS
+from mlir_shard.host import ir
 
 
 class Verified:
     """What has been found to be valid in one context."""
 
     def __init__(self) -> None:
-        self._known = _native.Verification(host_library(), list(verification.CHECKS))
+        self._known = _native.Verification(host_library(), list(verification.CHECKS), has_edges)
 
     def verify(self, op: Any) -> bool:
         """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""
@@ -30,8 +33,16 @@ class Verified:
         return is_valid and self._have_valid_attributes()
 
     def accept(self, op: Any) -> bool:
-        """Takes an operation that the host has verified for valid; whether its attributes of sdy are valid too."""
-        self._known.accept(op._CAPIPtr)
+        """Whether an operation is valid that the host has verified while verifiers were `deferred`.
+
+        Of operations of sdy that are like each other, the first is verified. Emits an error where one is not valid.
+        """
+        for capsule in self._known.accept(op._CAPIPtr):
+            unverified = ir.Operation._CAPICreate(capsule)
+            is_valid = VERIFIERS.get(unverified.name)
+            if is_valid is not None and not is_valid(unverified):
+                self._known.forget()
+                return False
         return self._have_valid_attributes()
 
     def verify_changed(
