@@ -24,8 +24,9 @@ using AttributeNames = std::vector<std::pair<std::string, int>>;
 // What is verified in the context of the operation that comes first.
 class Verification {
 public:
-  Verification(SharedLibrary library, std::vector<std::string> ignored, VerifiedOps::HasEdges hasEdges)
-      : library(std::move(library)), ignored(std::move(ignored)), hasEdges(std::move(hasEdges)) {}
+  Verification(SharedLibrary library, std::vector<std::string> ignored,
+               VerifiedOps::ShardingOfResults shardingOfResults)
+      : library(std::move(library)), ignored(std::move(ignored)), shardingOfResults(std::move(shardingOfResults)) {}
 
   std::optional<bool> verify(const py::capsule &op) {
     return toPython(known(op).verify(host.operation(op)));
@@ -91,7 +92,7 @@ private:
 
   VerifiedOps &known(const py::capsule &op) {
     if (!verified)
-      verified.emplace(capi, capi.mlirOperationGetContext(host.operation(op)), ignored, hasEdges);
+      verified.emplace(capi, capi.mlirOperationGetContext(host.operation(op)), ignored, shardingOfResults);
     return *verified;
   }
 
@@ -99,7 +100,7 @@ private:
   const Capi &capi = library->capi;
   const Capsules &host = library->capsules;
   std::vector<std::string> ignored;
-  VerifiedOps::HasEdges hasEdges;
+  VerifiedOps::ShardingOfResults shardingOfResults;
   std::optional<VerifiedOps> verified;
   SeenUses seenUses;
 };
@@ -108,8 +109,8 @@ private:
 
 void defineVerification(py::module_ &module) {
   py::class_<Verification>(module, "Verification", "What is known to be valid in one context, while that lives.")
-      .def(py::init<SharedLibrary, std::vector<std::string>, VerifiedOps::HasEdges>(), py::arg("library"),
-           py::arg("ignored"), py::arg("has_edges"))
+      .def(py::init<SharedLibrary, std::vector<std::string>, VerifiedOps::ShardingOfResults>(), py::arg("library"),
+           py::arg("ignored"), py::arg("sharding_of_results"))
       .def("verify", &Verification::verify, py::arg("op"),
            "Whether all in an operation is valid; if not, the host has emitted an error. None where that is not known,\n"
            "and the host has to verify the whole.")

@@ -89,27 +89,30 @@ VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name 
   return known(specialLeaves, std::move(key), op);
 }
 
-// Adds what the sharding of the first operand follows from; false where that is more than attributes of the operation or
-// function that the operand is of.
+// Adds the sharding of the first operand; false where that may be elsewhere than at the operation or the function that
+// the operand is of.
 bool VerifiedOps::addSharding(MlirOperation user, Key &key) {
   if (!capi.mlirOperationGetNumOperands(user))
     return true;
   const MlirValue operand = capi.mlirOperationGetOperand(user, 0);
+  const auto add = [&](MlirAttribute attribute, std::intptr_t number) {
+    key.insert(key.end(), {attribute.pointer, asPointer(number)});
+  };
   if (!capi.mlirValueIsABlockArgument(operand)) {
     const MlirOperation definer = capi.mlirOpResultGetOwner(operand);
-    if (!nameOf(definer).keepsSharding)
-      return false;
-    const std::int32_t signature = signatures.of(definer);
-    key.insert(key.end(), {asPointer(signature), asPointer(static_cast<std::intptr_t>(signatures.lastIgnored())),
-                           asPointer(capi.mlirOpResultGetResultNumber(operand))});
-    return true;
+    const auto &sharding = nameOf(definer).sharding;
+    if (sharding)
+      add(capi.mlirOperationGetAttributeByName(definer, toStringRef(*sharding)),
+          capi.mlirOpResultGetResultNumber(operand));
+    return sharding.has_value();
   }
   const MlirOperation owner = capi.mlirBlockGetParentOperation(capi.mlirBlockArgumentGetOwner(operand));
   if (!owner || !nameOf(owner).isFunction)
     return false;
-  const MlirAttribute attributes = capi.mlirOperationGetAttributeByName(owner, toStringRef(mlir_shard::nameOf(Side::Arguments)));
+  const char *side = mlir_shard::nameOf(Side::Arguments);
+  const MlirAttribute attributes = capi.mlirOperationGetAttributeByName(owner, toStringRef(side));
   const std::intptr_t number = capi.mlirBlockArgumentGetArgNumber(operand);
-  key.push_back(attributes ? capi.mlirArrayAttrGetElement(attributes, number).pointer : nullptr);
+  add(attributes ? capi.mlirArrayAttrGetElement(attributes, number) : MlirAttribute{}, 0);
   return true;
 }
 

@@ -32,8 +32,8 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 } // namespace
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
-                         HasEdges hasEdges)
-    : capi(capi), hasEdgesOfName(std::move(hasEdges)), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
+                         ShardingOfResults shardingOfResults)
+    : capi(capi), shardingOfResults(std::move(shardingOfResults)), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
       symbolSignatures(capi, context, {"stablehlo.mesh"}) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
@@ -142,9 +142,8 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
     kind = Kind::Plain;
   const bool isManual = name == "sdy.manual_computation" || name == "sdy.named_computation";
   const bool isFunction = name == "func.func", isModule = name == "builtin.module";
-  const bool keepsSharding = name != "sdy.propagation_barrier" && !hasEdgesOfName(std::string(name));
   names.push_back({kind, number, isModule, isFunction, isModule || isFunction || isManual, isManual, dialect == "sdy",
-                   keepsSharding});
+                   shardingOfResults(std::string(name))});
   return names.back();
 }
 

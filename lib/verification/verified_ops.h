@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,11 +37,12 @@ class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
 
-  // Whether operations of a name have data-flow edges, where the shardings of their results may be.
-  using HasEdges = std::function<bool(const std::string &)>;
+  // The attribute that gives the results of operations of a name their shardings; none where these may be elsewhere.
+  using ShardingOfResults = std::function<std::optional<std::string>(const std::string &)>;
 
-  // Attributes named in `ignored` are not for the host to verify. `hasEdges` is called once for each name.
-  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored, HasEdges hasEdges);
+  // Attributes named in `ignored` are not for the host to verify. `shardingOfResults` is called once for each name.
+  VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
+              ShardingOfResults shardingOfResults);
 
   // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
   // the host has to verify the whole.
@@ -87,7 +89,7 @@ private:
     Kind kind;
     std::int32_t number;
     bool isModule, isFunction, isIsolated, isManual, isOfSdy;
-    bool keepsSharding; // Whether each result has the sharding that the attributes of the operation give it.
+    std::optional<std::string> sharding; // The attribute with the shardings of the results.
   };
 
   // A block whose operations are being visited.
@@ -151,7 +153,7 @@ private:
   const Name &nameOf(MlirOperation op);
 
   const Capi &capi;
-  HasEdges hasEdgesOfName;
+  ShardingOfResults shardingOfResults;
   FunctionKeys functionKeys;
   Signatures signatures;
   Signatures symbolSignatures; // Without what no user of a symbol looks at.

@@ -57,18 +57,20 @@ def meshes(op: Any) -> dict[str, Mesh]:
 # attribute of their own; all others hold it in the discardable attribute SHARDING.
 _OWN_SHARDING = {"sdy.sharding_constraint": "sharding", "sdy.reshard": "sharding", "sdy.data_flow_edge": "sharding"}
 _OWN_SHARDINGS = {"sdy.manual_computation": "out_shardings", "sdy.named_computation": "out_shardings"}
-_COLLECTIVE_SHARDING = "out_sharding"
+COLLECTIVE_SHARDING = "out_sharding"
 # The attributes that hold shardings of results, and whether they hold one for each result.
-SHARDING_KEYS = {SHARDING: True, "out_shardings": True, "sharding": False, _COLLECTIVE_SHARDING: False}
+SHARDING_KEYS = {SHARDING: True, "out_shardings": True, "sharding": False, COLLECTIVE_SHARDING: False}
 
 
 def sharding_key(op: Any) -> str:
     """The attribute in which an operation holds the shardings of its results."""
     name = op.name
-    if not name.startswith("sdy."):
-        return SHARDING
-    if _COLLECTIVE_SHARDING in op.attributes:
-        return _COLLECTIVE_SHARDING
+    is_collective = name.startswith("sdy.") and COLLECTIVE_SHARDING in op.attributes
+    return COLLECTIVE_SHARDING if is_collective else sharding_key_of(name)
+
+
+def sharding_key_of(name: str) -> str:
+    """The attribute in which operations of a name, other than collectives, hold the shardings of their results."""
     return _OWN_SHARDING.get(name) or _OWN_SHARDINGS.get(name, SHARDING)
 
 

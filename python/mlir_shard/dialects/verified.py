@@ -11,17 +11,27 @@ from weakref import WeakKeyDictionary
 
 from mlir_shard import _native
 from mlir_shard.asm.module import host_library
-from mlir_shard.dialects import verification
+from mlir_shard.dialects import sdy, verification
+from mlir_shard.dialects.data_flow import DATA_FLOW_OPS
 from mlir_shard.dialects.data_flow_edges import has_edges
-from mlir_shard.dialects.verifiers.operations import VERIFIERS
+from mlir_shard.dialects.verifiers.operations import COLLECTIVES, VERIFIERS
 from mlir_shard.host import ir
+
+
+def _sharding_of_results(name: str) -> str | None:
+    """The attribute that gives the results of operations of a name their shardings; None where others may."""
+    if name in COLLECTIVES:
+        return sdy.COLLECTIVE_SHARDING
+    # Results of these are theirs; where one has a data-flow edge, that is its only user.
+    is_elsewhere = has_edges(name) and name not in DATA_FLOW_OPS
+    return None if is_elsewhere or name == "sdy.propagation_barrier" else sdy.sharding_key_of(name)
 
 
 class Verified:
     """What has been found to be valid in one context."""
 
     def __init__(self) -> None:
-        self._known = _native.Verification(host_library(), list(verification.CHECKS), has_edges)
+        self._known = _native.Verification(host_library(), list(verification.CHECKS), _sharding_of_results)
 
     def verify(self, op: Any) -> bool:
         """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""
