@@ -122,8 +122,9 @@ void defineVerification(py::module_ &module) {
       .def("set_keeps_symbols", &Verification::setKeepsSymbols, py::arg("op"), py::arg("keeps"),
            "Whether to assume from now on that of the symbols around `op` only operations that are verified change. Returns\n"
            "the value before.")
-      .def("accept", &Verification::accept, py::arg("op"), "Remembers that the host has found an operation valid. Returns the operations of sdy in it that are like no other\n"
-           "one, for their verifiers, which the host may not have called.")
+      .def("accept", &Verification::accept, py::arg("op"),
+           "Remembers that the host has found an operation valid. Returns one operation of each kind of sdy in it that was\n"
+           "not known: the host may not have called their verifiers.")
       .def("new_attribute_uses", &Verification::newAttributeUses, py::arg("changed"), py::arg("attributed"),
            py::arg("names"), py::arg("scopes"),
            "The uses of discardable attributes as `Host.attribute_uses` gives them, without those that are like one of a\n"

@@ -89,8 +89,8 @@ VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name 
   return known(specialLeaves, std::move(key), op);
 }
 
-// Adds the sharding of the first operand; false where that may be elsewhere than at the operation or the function that
-// the operand is of.
+// Adds the sharding of the first operand. Returns false where neither the operation nor the function that defines the
+// operand holds it.
 bool VerifiedOps::addSharding(MlirOperation user, Key &key) {
   if (!capi.mlirOperationGetNumOperands(user))
     return true;

@@ -33,7 +33,8 @@ std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
 
 VerifiedOps::VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
                          ShardingOfResults shardingOfResults)
-    : capi(capi), shardingOfResults(std::move(shardingOfResults)), functionKeys(capi, context, ignored), signatures(capi, context, withSignatures(ignored)),
+    : capi(capi), shardingOfResults(std::move(shardingOfResults)), functionKeys(capi, context, ignored),
+      signatures(capi, context, withSignatures(ignored)),
       symbolSignatures(capi, context, {"stablehlo.mesh"}) {}
 
 VerifiedOps::Verdict VerifiedOps::verify(MlirOperation root) { return run(root, false); }
@@ -321,7 +322,7 @@ VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &k
   return verdict;
 }
 
-// The verdict on an operation that is like no other one.
+// The verdict on an operation of a kind that is not known.
 VerifiedOps::Verdict VerifiedOps::verdictAlone(MlirOperation op) {
   if (!accepting)
     return hostVerdict(op);

@@ -54,9 +54,9 @@ public:
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that operations like those in `root` are valid, as the host has found. Returns the operations of sdy that
-  // are like no other one, for their verifiers, which the host may not have called. Keeps no hash of each operation: they
-  // take memory, and passes that return what they change need none.
+  // Remembers that operations like those in `root` are valid, as the host has found. Returns one operation of each kind of
+  // sdy that was not known: the host may not have called their verifiers. Keeps no hash of each operation: they take
+  // memory, and passes that return what they change need none.
   std::vector<MlirOperation> accept(MlirOperation root);
 
   // Whether to assume that no symbol of the module around a root changes from now on, but the root itself where it is

@@ -43,9 +43,9 @@ class Verified:
         return is_valid and self._have_valid_attributes()
 
     def accept(self, op: Any) -> bool:
-        """Whether an operation is valid that the host has verified while verifiers were `deferred`.
+        """Whether an operation is valid that the host has verified while the verifiers of sdy were `deferred`.
 
-        Of operations of sdy that are like each other, the first is verified. Emits an error where one is not valid.
+        Runs these on one operation of each kind. Emits an error where one is not valid.
         """
         for capsule in self._known.accept(op._CAPIPtr):
             unverified = ir.Operation._CAPICreate(capsule)

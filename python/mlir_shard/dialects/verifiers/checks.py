@@ -62,7 +62,7 @@ _deferring = _Deferring()
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Has verifiers accept every operation: whoever parses a module verifies those that are like no other one."""
+    """Makes verifiers accept every operation in this thread; the caller runs them later, see `Verified.accept`."""
     before, _deferring.is_on = _deferring.is_on, True
     try:
         yield
