@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Propagation on a parsed module: this project beside the C++ Shardy in jaxlib, in one run.
 
-    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME] [--fresh]
-                                     [--alone]
+    python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME]
+                                     [--fresh | --free] [--alone]
 
 Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
 alone; both verify the module after each pass, as they do by default, unless --no-verify is given. A process measures
-several runs after a first one that is not timed, where a large module lies scattered in the memory of those
-before; with --fresh it times the first run of each process, as of a command. Prints the median seconds, their
+several runs after a first one that is not timed. A module is freed once the next is parsed, as by an assignment in a
+loop, so that those of later runs are scattered in memory; with --free it is freed before. With --fresh the first run of
+each process is timed, as of a command. Prints the median seconds, their
 ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their code is
 loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with --different
 each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone, and all others
@@ -39,8 +40,10 @@ def peak():
 def measure(parse, run, show):
     run(parse("func.func @main() { return }"))
     before = peak()
-    times = []
+    times, module = [], None
     for number in range(1 + repeat):
+        if "--free" in sys.argv:
+            module = None
         module = parse(text)
         start = time.perf_counter()
         run(module)
@@ -108,6 +111,7 @@ class Setting:
         verify: verify the module after each pass.
         folder: where the module is written.
         fresh: time `repeat` processes, and in each the first run.
+        frees: free the module of each run before the next is parsed.
     """
 
     name: str
@@ -115,6 +119,7 @@ class Setting:
     verify: bool
     folder: Path
     fresh: bool = False
+    frees: bool = False
 
 
 def measure(script: str, text: str, setting: Setting) -> Measurement:
@@ -126,6 +131,7 @@ def measure(script: str, text: str, setting: Setting) -> Measurement:
     file = setting.folder / "module.mlir"
     file.write_text(text)
     command = [sys.executable, "-c", script, str(file), setting.name, str(setting.repeat), str(setting.verify)]
+    command += ["--free"] if setting.frees else []
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     times, kilobytes, module = json.loads(done.stdout)
     return Measurement(statistics.median(times), kilobytes * 1024, module)
@@ -184,11 +190,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
     parser.add_argument("--fresh", action="store_true", help="time the first run of each process")
+    parser.add_argument("--free", action="store_true", help="free each module before the next is parsed")
     parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
     of_gradient = alone if arguments.alone else compare
     with tempfile.TemporaryDirectory() as folder:
-        setting = Setting(arguments.name, arguments.repeat, arguments.verify, Path(folder), arguments.fresh)
+        how = arguments.name, arguments.repeat, arguments.verify, Path(folder)
+        setting = Setting(*how, fresh=arguments.fresh, frees=arguments.free)
         for layers in arguments.layers:
             of_gradient(lowered_gradient(layers), f"gradient of {layers} layers", setting)
         for layers in arguments.different:
