@@ -180,6 +180,13 @@ def signature_column(function: Any, side: Side, name: str) -> tuple[list[int], l
     return numbers, list(map(_attribute, attributes)), numbers_of_types, list(map(_type, types))
 
 
+def signature_attributes(function: Any, side: Side, name: str) -> tuple[list[int], list[Any]]:
+    """The attribute of a name of each argument or result of a function, by numbers: -1 for none; and the distinct
+    attributes."""
+    numbers, attributes, _, _ = _editor().signature_column(function.operation._CAPIPtr, side, name)
+    return numbers, list(map(_attribute, attributes))
+
+
 def set_signature_column(function: Any, side: Side, name: str, attributes: Sequence[Any]) -> None:
     """Gives each argument or result of a function its attribute of a name; None takes it away."""
     capsules = [None if attribute is None else attribute._CAPIPtr for attribute in attributes]

@@ -19,6 +19,7 @@ from mlir_shard.ir.editing import (
     ops_below,
     replace_attributes,
     set_signature_column,
+    signature_attributes,
     signature_column,
 )
 from mlir_shard.ir.op_kinds import OpKinds
@@ -136,10 +137,16 @@ def set_attributes(function: Any, side: Side, attributes: Sequence[Mapping[str, 
 
 def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
     """The sharding of each argument or result, None where it has none."""
-    numbers, attributes, _, _ = signature_column(function, _NATIVE[side], sdy.SHARDING)
+    numbers, attributes = signature_attributes(function, _NATIVE[side], sdy.SHARDING)
     # The number of no attribute is -1: it stands for the last one here.
     distinct = [*map(sdy.sharding_or_none, attributes), None]
     return [distinct[number] for number in numbers]
+
+
+def distinct_shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
+    """The distinct shardings of the arguments or results."""
+    _, attributes = signature_attributes(function, _NATIVE[side], sdy.SHARDING)
+    return list(map(sdy.sharding_or_none, attributes))
 
 
 def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding | None]) -> None:

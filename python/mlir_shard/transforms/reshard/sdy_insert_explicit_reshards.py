@@ -53,7 +53,7 @@ class InsertExplicitReshards(Pass):
     remarks_above: int | None = remarks_above()
     verify_repetition: bool = verify_repetition()
 
-    def run(self, op: Any) -> Changes:
+    def run(self, op: Any) -> Changes | Literal[False]:
         is_planned = self.planner == "optimal"
         # Shardy's choice is by axes alone, and lists no devices.
         meshes = listed_meshes(op) if is_planned else sdy.meshes(op)
@@ -82,4 +82,6 @@ class InsertExplicitReshards(Pass):
         except RuleError as error:
             raise PassFailure(str(error), error.op) from error
         assert inserted is not None
-        return Changes(inserted.made, inserted.attributed)
+        # Dead code may have been erased.
+        is_changed = is_planned or inserted.made or inserted.attributed
+        return Changes(inserted.made, inserted.attributed) if is_changed else False

@@ -19,7 +19,7 @@ from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.insertion import apply
-from mlir_shard.transforms.shardings import Side, shardings_of
+from mlir_shard.transforms.shardings import Side, distinct_shardings_of, shardings_of
 
 Meshes = Mapping[str, Mesh]
 
@@ -27,9 +27,8 @@ Meshes = Mapping[str, Mesh]
 def check_signature(function: Any, meshes: Meshes) -> None:
     """Raises PassFailure where an argument or a result of the function is on a single device."""
     for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
-        shardings = shardings_of(function, side)
-        single = {sharding for sharding in set(shardings) if is_on_one_device(sharding, meshes)}
-        for index, sharding in enumerate(shardings if single else ()):
+        single = {one for one in distinct_shardings_of(function, side) if is_on_one_device(one, meshes)}
+        for index, sharding in enumerate(shardings_of(function, side) if single else ()):
             if sharding in single:
                 message = f"function {word} {index} cannot have a single-device (maximal) sharding attribute"
                 raise PassFailure(

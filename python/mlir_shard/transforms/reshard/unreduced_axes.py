@@ -20,7 +20,7 @@ from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify import check_unreduced_transition, common_mesh
 from mlir_shard.transforms.call_graph import callee
 from mlir_shard.transforms.data_flow_edges import MANUAL
-from mlir_shard.transforms.shardings import Side, shardings_in, shardings_of
+from mlir_shard.transforms.shardings import Side, distinct_shardings_of, shardings_in, shardings_of
 
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")
@@ -196,7 +196,7 @@ def _but_plain_calls(ops: Sequence[Any], known: Mapping[str, Any], function: Any
 def _is_unreduced_signature(function: Any | None) -> bool:
     if function is None:
         return False
-    shardings = (one for side in Side for one in shardings_of(function, side))
+    shardings = (one for side in Side for one in distinct_shardings_of(function, side))
     return any(one.unreduced_axes for one in shardings if one is not None)
 
 
