@@ -32,12 +32,12 @@ struct AbstractOperation {
 // line on which its region ends, which begins at the end of a line. A location may follow.
 std::optional<AbstractOperation> abstractOperation(std::string_view text, std::size_t name);
 
-// The translation of an operation, whatever the names of its values.
+// The translation of operations that differ in the names of values.
 class OperationTemplate {
 public:
-  // `before` comes in front of the arguments of the region, `opening` between these and its body, `closing` behind that,
-  // and `behind` at the end. In `before` and `behind`, `%i` is the name of value i. `arguments` are offsets in the
-  // abstract text.
+  // `before` comes in front of the arguments of the region, `opening` between these and its body, `closing` behind the
+  // body, and `behind` at the end. In `before` and `behind`, `%i` is the name of value i. `arguments` are offsets in
+  // the abstract text.
   OperationTemplate(std::string_view before, std::optional<Span> arguments, std::string opening, std::string closing,
                     std::string_view behind);
 

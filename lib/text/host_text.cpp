@@ -59,7 +59,7 @@ void HostText::addGenerated(std::string_view text, std::size_t offset) {
   displaced = true;
 }
 
-// Adds a part of the user's text, or what takes the place of as many characters of one line.
+// Adds a part of the user's text, or a replacement of as many characters of one line.
 void HostText::addInPlace(std::string_view text, std::size_t offset) {
   if (displaced) {
     const auto [userLine, userColumn] = position(offset);

@@ -13,8 +13,8 @@
 
 namespace mlir_shard {
 
-// Every piece of the user's text is on its line and, where there is room, in its column; so is what takes the place of one
-// and is no longer.
+// Every piece of the user's text keeps its line and, where there is room, its column. So does a replacement that is not
+// longer than the text it replaces.
 class HostText {
 public:
   // The user's text has to outlive this; `prelude` comes in front of it.

@@ -19,7 +19,7 @@ public:
     enum class Kind { User, Replaced, Generated };
 
     Kind kind;
-    Span user;             // In the user's text; for text that was generated, where what it stands for begins.
+    Span user;             // The part of the user's text; empty for generated text, at its offset.
     std::string_view text; // As it is in the translation.
   };
 
@@ -30,9 +30,9 @@ public:
 
   // Adds a part of the user's text.
   void addUser(Span part);
-  // Adds what takes the place of a part of the user's text.
+  // Adds a replacement of a part of the user's text.
   void addReplaced(std::string_view text, Span part);
-  // Adds what stands for what begins at an offset of the user's text.
+  // Adds text of the translation's own for an operation or attribute at an offset of the user's text.
   void addGenerated(std::string_view text, std::size_t offset);
 
   // Calls `visit` with each piece.

@@ -161,7 +161,7 @@ void defineText(py::module_ &module) {
              "takes more than looking for brackets to tell.");
 
   py::class_<OperationTemplate>(module, "OperationTemplate",
-                                "The translation of an operation, whatever the names of its values.\n\n"
+                                "The translation of operations that differ in the names of values.\n\n"
                                 "`before` comes in front of the arguments of the region, `opening` between these and its\n"
                                 "body, `closing` behind that, and `behind` at the end. In `before` and `behind`, `%i` is\n"
                                 "the name of value i. `arguments` are offsets in the abstract text.")
@@ -181,11 +181,11 @@ void defineText(py::module_ &module) {
       .def("translate", [](Translation &self, std::size_t start, std::size_t end, const py::object &reader) {
              self.translate({start, end}, asReader(reader));
            }, py::arg("start"), py::arg("end"), py::arg("reader"),
-           "Adds the pieces for a part of the text. What the reader calls may call this.")
+           "Adds the pieces for a part of the text. Methods of the reader may call this.")
       .def("add_generated", [](Translation &self, const py::str &text, std::size_t offset) {
              self.pieces().addGenerated(view(text), offset);
            }, py::arg("text"), py::arg("offset"),
-           "Adds what stands for what begins at an offset of the text.")
+           "Adds text of the translation's own for an operation or attribute at an offset of the text.")
       .def("joined", [](const Translation &self) { return asStr(self.pieces().joined()); }, "The translation as text.");
 
   py::class_<HostText>(module, "HostText", "A translation for the host, which keeps lines, and columns where it can.")

@@ -33,8 +33,8 @@ void Translation::translate(Span part, const Reader &reader) {
   found.addUser({start, end});
 }
 
-// Whether an operation of a dialect has its name at an offset: not an attribute in a dictionary, a symbol, a location or
-// an element of an array.
+// Whether an operation of a dialect has its name at an offset. An attribute in a dictionary, a symbol, a location or an
+// element of an array may begin like one.
 bool Translation::isOperation(std::size_t name) const {
   const bool isQuoted = text[name] == '"';
   if (isGeneric && !isQuoted)
@@ -83,7 +83,7 @@ std::optional<std::size_t> Translation::translateOperation(std::size_t name, con
     if (known == templates.end())
       known = templates.emplace(op->text, reader.abstractOperation(*op)).first;
     if (known->second) {
-      // What is in its region may add to the templates, which stay where they are.
+      // Operations in its region may add templates; the others stay where they are.
       add(*op, *known->second, reader);
       return op->end;
     }

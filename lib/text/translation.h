@@ -36,7 +36,7 @@ public:
   Translation(std::string_view text, const std::vector<std::string_view> &dialects,
               std::unordered_set<std::string> operations, bool isGeneric);
 
-  // Adds the pieces for a part of the text. What `reader` calls may call this.
+  // Adds the pieces for a part of the text. The functions of `reader` may call this.
   void translate(Span part, const Reader &reader);
 
   Pieces &pieces() { return found; }

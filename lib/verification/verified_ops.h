@@ -37,7 +37,7 @@ class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
 
-  // The attribute that gives the results of operations of a name their shardings; none where these may be elsewhere.
+  // Returns the attribute with the shardings of the results of operations of a name; none where they may be elsewhere.
   using ShardingOfResults = std::function<std::optional<std::string>(const std::string &)>;
 
   // Attributes named in `ignored` are not for the host to verify. `shardingOfResults` is called once for each name.
@@ -54,8 +54,8 @@ public:
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that operations like those in `root` are valid, as the host has found. Returns one operation of each kind of
-  // sdy that was not known: the host may not have called their verifiers. Keeps no hash of each operation: they take
+  // Remembers that operations like those in `root` are valid, as the host has found. Returns one operation of each kind
+  // of sdy that was not known: the host may not have called their verifiers. Keeps no hash of each operation: they take
   // memory, and passes that return what they change need none.
   std::vector<MlirOperation> accept(MlirOperation root);
 

@@ -19,7 +19,7 @@ from mlir_shard.host import ir
 
 
 def _sharding_of_results(name: str) -> str | None:
-    """The attribute that gives the results of operations of a name their shardings; None where others may."""
+    """Returns the attribute with the shardings of results, by the op's name; None where they may be elsewhere."""
     if name in COLLECTIVES:
         return sdy.COLLECTIVE_SHARDING
     # Results of these are theirs; where one has a data-flow edge, that is its only user.
