@@ -189,14 +189,16 @@ def main() -> None:
     parser.add_argument("--pass", dest="name", default="sdy-propagation-pipeline")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not verify between passes")
-    parser.add_argument("--fresh", action="store_true", help="time the first run of each process")
-    parser.add_argument("--free", action="store_true", help="free each module before the next is parsed")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument("--fresh", action="store_true", help="time the first run of each process")
+    runs.add_argument("--free", action="store_true", help="free each module before the next is parsed")
     parser.add_argument("--alone", action="store_true", help="do not measure Shardy")
     arguments = parser.parse_args()
     of_gradient = alone if arguments.alone else compare
     with tempfile.TemporaryDirectory() as folder:
-        how = arguments.name, arguments.repeat, arguments.verify, Path(folder)
-        setting = Setting(*how, fresh=arguments.fresh, frees=arguments.free)
+        setting = Setting(
+            arguments.name, arguments.repeat, arguments.verify, Path(folder), arguments.fresh, arguments.free
+        )
         for layers in arguments.layers:
             of_gradient(lowered_gradient(layers), f"gradient of {layers} layers", setting)
         for layers in arguments.different:

@@ -21,7 +21,7 @@ std::size_t lineEnd(std::string_view text, std::size_t offset) {
   return end;
 }
 
-// The end of the label of a block at the beginning of a region; none where there is none.
+// Returns the end of the label of a block at the beginning of a region, or nullopt without a label.
 std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position) {
   while (position < text.size() && isSpace(text[position]))
     ++position;
@@ -31,12 +31,12 @@ std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position)
   return end == position + 1 ? std::nullopt : std::optional(end);
 }
 
-// Whether an operation may go on with a character that another line begins with.
-bool mayGoOn(char c, bool hasValues) {
+// Whether a line that begins with a character may continue the operation on the line before.
+bool mayContinue(char c, bool hasValues) {
   return std::string_view("{:,(<#-[").find(c) != std::string_view::npos || (c == '%' && !hasValues);
 }
 
-// The end of the name of a value, with the number of a result, which begins at a `%`; that offset where there is none.
+// Returns the end of the name of a value that begins at a `%`, with the number of a result; `position` if it has none.
 std::size_t skipValue(std::string_view text, std::size_t position) {
   std::size_t end = skipName(text, position + 1);
   if (end == position + 1)
@@ -47,8 +47,8 @@ std::size_t skipValue(std::string_view text, std::size_t position) {
   return end;
 }
 
-// Appends a part of the text of an operation, up to a location; returns where that is, or the end. Nothing where a
-// string looks as if it held a value.
+// Appends a part of the text of an operation, up to a location. Returns the offset of the location, else the end of the
+// part; nullopt if a string contains a `%`.
 std::optional<std::size_t> append(std::string_view text, Span part, AbstractOperation &to) {
   auto [position, end] = part;
   constexpr std::string_view location = " loc(";
@@ -123,7 +123,7 @@ std::optional<AbstractOperation> abstractOperation(std::string_view text, std::s
     op.end = *tailEnd;
   }
   const std::size_t next = skipSpace(text, op.end);
-  if (next < text.size() && mayGoOn(text[next], !op.values.empty()))
+  if (next < text.size() && mayContinue(text[next], !op.values.empty()))
     return std::nullopt;
   return op;
 }

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Operations whose texts differ in the names of values alone: a model repeats a few, between other values.
+// Operations with the names of their values abstracted, so that equal ones are translated once.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@ namespace mlir_shard {
 // A part of a text, from one offset up to another.
 using Span = std::pair<std::size_t, std::size_t>;
 
-// An operation of a text, with numbers in the place of the names of its values.
+// An operation of a text, with numbers instead of the names of its values.
 struct AbstractOperation {
-  std::string text;                     // The operation on its own, without the body of its region. Value i is `%i`.
-  std::vector<std::string_view> values; // Their names, in order.
-  std::vector<std::size_t> places;      // Where the numbers of the values are in `text`.
-  std::size_t start, end;               // Where the operation begins, from its name on, and ends.
-  std::optional<Span> body;             // The body of the region, without a label; none where there is no region.
+  std::string text;                     // The operation without the body of its region. Value i is `%i`.
+  std::vector<std::string_view> values; // The names of the values, in order.
+  std::vector<std::size_t> places;      // The offsets of the values in `text`.
+  std::size_t start, end;               // The offsets of the operation's name and of its end, in the source.
+  std::optional<Span> body;             // The region without its braces and its label; nullopt without one.
 
-  // The offset in the source of an offset of `text` in front of the region.
+  // Returns the offset in the source of an offset of `text` in front of the region.
   std::size_t offsetOf(std::size_t abstract) const;
 };
 
-// The operation whose name is at `name`; none where its end is unknown before it is read. It ends with its line, or the
-// line on which its region ends, which begins at the end of a line. A location may follow.
+// Returns the operation with its name at `name`, or nullopt if its end cannot be found without parsing it. It
+// is found if the operation is on one line, or if its region begins at the end of its line. A location may follow.
 std::optional<AbstractOperation> abstractOperation(std::string_view text, std::size_t name);
 
 // The translation of operations that differ in the names of values.
@@ -43,7 +43,7 @@ public:
 
   std::string before(const AbstractOperation &op) const { return joined(partsBefore, op); }
   std::string behind(const AbstractOperation &op) const { return joined(partsBehind, op); }
-  // Where the arguments of the region are in the source.
+  // Returns the part of the source with the arguments of the region; nullopt without arguments.
   std::optional<Span> arguments(const AbstractOperation &op) const;
   const std::string &opening() const { return textOpening; }
   const std::string &closing() const { return textClosing; }

@@ -114,7 +114,7 @@ public:
   py::object print(const py::capsule &op, bool generic, bool debugInfo, bool prettyDebugInfo, bool localScope,
                    std::optional<std::intptr_t> largeElementsLimit, bool assumeVerified, bool skipRegions,
                    const AttributesOfOperations &hidden) const {
-    // The host verifies what it prints in custom form, and these are valid with the attributes alone.
+    // The host verifies an operation before it prints it in custom form: without these attributes it is not valid.
     std::optional<HiddenAttributes> without;
     if (generic || assumeVerified)
       without.emplace(capi, host.operation(op), hidden);

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The translation of a text: its distinct attributes and operations are translated elsewhere, once each.
+// The translation of a text. A reader translates each distinct attribute and operation once.
 #pragma once
 
 #include "text/abstract_operation.h"
@@ -23,11 +23,11 @@ class Translation {
 public:
   // How the attributes and operations of the dialects are translated.
   struct Reader {
-    // The translation of the attribute at an offset, and where it ends; none where it stays as it is.
+    // Returns the translation of the attribute at an offset, and its end; nullopt to keep the text.
     std::function<std::optional<std::pair<std::string, std::size_t>>(std::size_t)> attribute;
-    // The translation of operations that are the same but for the names of values; none where each has to be read.
+    // Returns the translation of operations that differ in the names of values; nullopt to call `operation` for each.
     std::function<std::optional<OperationTemplate>(const AbstractOperation &)> abstractOperation;
-    // Adds the pieces of the operation whose name is at an offset, and returns where it ends; none where it stays.
+    // Adds the pieces of the operation whose name is at an offset, and returns its end; nullopt to keep the text.
     std::function<std::optional<std::size_t>(std::size_t)> operation;
   };
 

@@ -77,7 +77,7 @@ class Translation:
         return _native.HostText(self._translated, "".join(self._prelude))
 
     def attribute(self, offset: int) -> tuple[str, int]:
-        """The alias for the attribute at `offset`, and where the attribute ends."""
+        """Returns the alias for the attribute at `offset` and the end of the attribute. Raises AsmSyntaxError."""
         cursor = Cursor(self._text, offset)
         syntax = _syntax_at(self._text, offset + 1)
         mnemonic, value = syntax.read_named_attribute(cursor, self._value_of_alias)
@@ -106,7 +106,7 @@ class Translation:
         return _syntax_at(self._text, match.start(1) + 1).read_named_attribute(cursor, self._value_of_alias)[1]
 
     def abstract_operation(self, text: str, has_region: bool) -> _native.OperationTemplate | None:
-        """Returns the translation of operations that differ in the names of values; None where each has to be read."""
+        """Returns the translation of operations that differ in the names of values; None to read each."""
         cursor = Cursor(text)
         try:
             op, head = self._read(cursor)
@@ -123,7 +123,7 @@ class Translation:
         return _native.OperationTemplate(f"{head} ({_start(region)}", region.arguments, opening, "})", _tail(op))
 
     def operation(self, offset: int) -> int:
-        """Adds the pieces of the operation whose name is at `offset`; returns where it ends. Raises AsmSyntaxError."""
+        """Adds the pieces of the operation with its name at `offset`. Returns its end. Raises AsmSyntaxError."""
         cursor = Cursor(self._text, offset)
         op, head = self._read(cursor)
         translated = self._translated
@@ -140,7 +140,7 @@ class Translation:
         return cursor.position
 
     def _read(self, cursor: Cursor) -> tuple[OperationText, str]:
-        """The operation whose name is at the cursor, and its text in generic form in front of the regions."""
+        """Returns the operation at the cursor and its generic form up to its regions. Raises AsmSyntaxError."""
         start = cursor.position
         syntax, op_name, cursor.position = operation_at(cursor.text, start)
         definition = syntax.operations[op_name]

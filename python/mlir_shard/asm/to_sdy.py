@@ -29,7 +29,7 @@ from mlir_shard.ods.assembly_format import Custom, Directive, Element, Group, Li
 from mlir_shard.ods.model import AttributeArgument, DialectDef, OpDef, Variadicity
 
 _ATTRIBUTE = re.compile(r'#(\w+)\.(\w+)<"((?:[^"\\]|\\.)*)">')
-# Stands for a part of the text. No text that the host prints has it.
+# Stands for a part of the text. The host prints no NUL characters.
 _PART = "\0"
 
 
@@ -53,12 +53,12 @@ class Translation:
         return self._translated.joined()
 
     def attribute(self, offset: int) -> tuple[str, int] | None:
-        """The attribute at `offset`, and where it ends in the text; None for one that is cut off."""
+        """Returns the translation of the attribute at `offset` and its end in the text; None if it is cut off."""
         match = _ATTRIBUTE.match(self._text, offset)
         return (_attribute(match[1], match[2], match[3]), match.end()) if match else None
 
     def abstract_operation(self, text: str, has_region: bool) -> _native.OperationTemplate | None:
-        """Returns the translation of operations that differ in the names of values; None where each has to be read."""
+        """Returns the translation of operations that differ in the names of values; None to read each."""
         cursor = Cursor(text)
         read = self._read(cursor)
         # A region on one line is read with the operation.
@@ -71,7 +71,7 @@ class Translation:
         return _native.OperationTemplate(before, op.regions[0].arguments, "".join(opening), "", behind)
 
     def operation(self, offset: int) -> int | None:
-        """Adds the pieces of the operation whose name is at `offset`; returns where it ends, None if it is cut off."""
+        """Adds the pieces of the operation with its name at `offset`. Returns its end, None if it is cut off."""
         cursor = Cursor(self._text, offset)
         read = self._read(cursor)
         if read is None:
@@ -86,7 +86,7 @@ class Translation:
         return cursor.position
 
     def _read(self, cursor: Cursor) -> tuple[OperationText, str] | None:
-        """The operation whose name is at the cursor, and its translation with `_PART` for what is in its regions."""
+        """Returns the operation at the cursor and its text, with `_PART` for its regions; None if it is cut off."""
         start = cursor.position
         syntax, op_name, cursor.position = operation_at(cursor.text, start)
         definition = syntax.operations[op_name]

@@ -48,7 +48,7 @@ def _parse(text: str | bytes, context: Any, filename: str) -> Any:
         with deferred():
             return parse_module(text, context, filename)
     except ParseError:
-        # The verifiers of sdy come before those of the host, and say what would be right.
+        # The messages of the verifiers of sdy, which run before the host's, tell the user more.
         return parse_module(text, context, filename)
 
 
