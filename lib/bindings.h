@@ -16,6 +16,7 @@ void defineOpKinds(pybind11::module_ &module);
 void definePropagation(pybind11::module_ &module);
 void defineRepetitions(pybind11::module_ &module);
 void defineResharding(pybind11::module_ &module);
+void defineSignatures(pybind11::module_ &module);
 void defineText(pybind11::module_ &module);
 void defineVerification(pybind11::module_ &module);
 

@@ -234,6 +234,7 @@ PYBIND11_MODULE(_native, module) {
   definePropagation(module);
   defineRepetitions(module);
   defineResharding(module);
+  defineSignatures(module);
   defineText(module);
   defineVerification(module);
 

@@ -173,8 +173,11 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(std::int64_t, mlirShapedTypeGetDimSize, (MlirType, std::intptr_t))                                          \
   FUNCTION(MlirType, mlirShapedTypeGetElementType, (MlirType))                                                         \
   FUNCTION(std::int64_t, mlirShapedTypeGetRank, (MlirType))                                                            \
+  FUNCTION(bool, mlirShapedTypeHasRank, (MlirType))                                                                    \
+  FUNCTION(bool, mlirShapedTypeHasStaticShape, (MlirType))                                                             \
   FUNCTION(bool, mlirShapedTypeIsDynamicDim, (MlirType, std::intptr_t))                                                \
   FUNCTION(bool, mlirTypeIsARankedTensor, (MlirType))                                                                  \
+  FUNCTION(bool, mlirTypeIsAShaped, (MlirType))                                                                        \
   FUNCTION(bool, mlirTypeIsAMemRef, (MlirType))                                                                        \
   FUNCTION(bool, mlirTypeIsAUnrankedMemRef, (MlirType))                                                                \
   FUNCTION(MlirOpOperand, mlirValueGetFirstUse, (MlirValue))                                                           \

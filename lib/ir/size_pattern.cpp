@@ -61,4 +61,25 @@ bool appendSizePattern(const Capi &capi, const std::vector<MlirType> &types, std
   return true;
 }
 
+std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, MlirOperation op) {
+  std::vector<std::int64_t> sizes;
+  const auto append = [&](MlirValue value) {
+    const MlirType type = capi.mlirValueGetType(value);
+    if (capi.mlirTypeIsAShaped(type) &&
+        !(capi.mlirShapedTypeHasRank(type) && capi.mlirShapedTypeHasStaticShape(type)))
+      return false;
+    if (capi.mlirTypeIsARankedTensor(type))
+      for (std::int64_t dim = 0, rank = capi.mlirShapedTypeGetRank(type); dim < rank; ++dim)
+        sizes.push_back(capi.mlirShapedTypeGetDimSize(type, dim));
+    return true;
+  };
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    if (!append(capi.mlirOperationGetOperand(op, i)))
+      return std::nullopt;
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    if (!append(capi.mlirOperationGetResult(op, i)))
+      return std::nullopt;
+  return sizes;
+}
+
 } // namespace mlir_shard

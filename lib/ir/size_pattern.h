@@ -6,6 +6,8 @@
 
 #include "ir/capi.h"
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace mlir_shard {
@@ -14,5 +16,9 @@ namespace mlir_shard {
 // dimensions have size 1, which have equal sizes, and which tensor has more elements than which. Returns false, with
 // `key` as it was, where a tensor has a dynamic dimension or more elements than 64 bits count.
 bool appendSizePattern(const Capi &capi, const std::vector<MlirType> &types, std::vector<const void *> &key);
+
+// Returns the sizes of the dimensions of the tensors among the operands, then the results, of an operation; nullopt if
+// one of these has a dynamic dimension or no rank.
+std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, MlirOperation op);
 
 } // namespace mlir_shard

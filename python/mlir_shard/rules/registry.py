@@ -172,20 +172,6 @@ def asked_context(context_key: Callable[[Any], Hashable], op: Any) -> Hashable:
     return ask("`context_key` of the sharding rule", context_key, op, raises=RuleError)
 
 
-OpSignature = tuple[str, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
-
-
-def op_signature(op: Any) -> OpSignature:
-    """What makes two ops the same to a rule: name, types, and attributes other than those of propagation."""
-    attributes = op.attributes
-    return (
-        op.name,
-        tuple([value.type for value in op.operands]),
-        tuple([value.type for value in op.results]),
-        tuple([(name, attributes[name]) for name in attributes if name != sdy.SHARDING]),
-    )
-
-
 def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | None:
     """The sharding rule of `op`: the one in its `sdy.sharding_rule` attribute, else the registered one, else None.
 

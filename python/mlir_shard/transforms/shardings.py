@@ -28,6 +28,7 @@ from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure, shared
 from mlir_shard.rules import RuleCache, RuleOptions
 from mlir_shard.rules.builder import rank_of as rank_of
+from mlir_shard.rules.rule_cache import CommonRules
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.mesh import MOST_DEVICES, TooManyDevicesError
@@ -269,7 +270,7 @@ COMPUTING = RuleOptions(computing=True)
 def rule_cache(options: RuleOptions | None = None) -> RuleCache:
     """The rules of this run with these options."""
     given = options or RuleOptions()
-    return shared((RuleCache, given), lambda: RuleCache(given, shared(RuleCache, dict)))
+    return shared((RuleCache, given), lambda: RuleCache(given, shared(CommonRules, CommonRules)))
 
 
 RuleFor = Callable[[Any], OpShardingRule | None]

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlir_shard import _native
 from mlir_shard.dialects.data_flow_edges import has_edges
@@ -24,8 +23,7 @@ _SPECIAL = (*NODES, "func.func", "func.return", "func.call", "sdy.return", "sdy.
 _PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """What ops of one signature have in common.
 
     `asks_each` is for rules that look at more than the signature. `watched` are the operands that count for whether an

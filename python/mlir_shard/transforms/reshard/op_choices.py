@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
@@ -51,8 +50,7 @@ class Way(Enum):
         return {"func.call": Way.CALL, "func.return": Way.RETURN, "sdy.reshard": Way.RESHARD}.get(name, Way.OTHER)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """What ops of one signature have in common; `asks_each` is for rules that look at more than the signature.
 
     `tensors` are the operands, then the results, of ops that may have a rule, and `sizes` how many elements they have.
@@ -99,8 +97,7 @@ RESHARDED_ALWAYS = (*_ALWAYS_FULL, *_CONCATENATIONS)
 """Ops around which everything is resharded that has to be, whether or not it is around others."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedOp:
+class AskedOp(NamedTuple):
     """An op as a choice sees it: the number of its signature, and its shardings by number.
 
     `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
