@@ -164,15 +164,14 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
     numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
     known = list(map(sdy.sharding_or_none, attributes))
     pairs = list(zip(numbers, numbers_of_types, strict=True))
-    new: dict[tuple[int, int], Any] = {}
+    new: dict[tuple[int, int], TensorSharding | None] = {}
     is_changed = False
     for number, type_ in set(pairs):
         old = known[number] if number >= 0 else None
-        now = None if old is None else replaced(old, types[type_])
-        new[number, type_] = None if now is None else sdy.attribute(now, function.context)
+        new[number, type_] = now = None if old is None else replaced(old, types[type_])
         is_changed = is_changed or now != old
     if is_changed:
-        set_signature_column(function, _NATIVE[side], sdy.SHARDING, [new[pair] for pair in pairs])
+        set_shardings(function, side, [new[pair] for pair in pairs])
     return is_changed
 
 
