@@ -55,6 +55,16 @@ void PointerSequences::grow() {
   }
 }
 
+void readTypes(const Capi &capi, MlirOperation op, std::vector<MlirType> &types) {
+  types.clear();
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)));
+  types.push_back({nullptr});
+  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
+    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)));
+  types.push_back({nullptr});
+}
+
 Signatures::Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
                        AnySizes anySizes)
     : capi(capi), inherent(capi.inherentNames ? capi.inherentNames : std::make_shared<InherentNames>()),
@@ -138,7 +148,7 @@ void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
 }
 
 std::int32_t Signatures::number(MlirOperation op, const void *name) {
-  readTypes(op);
+  readTypes(capi, op, types);
   ignored = 0;
   key.assign({name});
   for (MlirType type : types)
@@ -147,16 +157,6 @@ std::int32_t Signatures::number(MlirOperation op, const void *name) {
   addAttributes(op, found);
   const std::int32_t exact = sequences.number(key);
   return anySizes ? classOf(exact, found) : exact;
-}
-
-void Signatures::readTypes(MlirOperation op) {
-  types.clear();
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetOperand(op, i)));
-  types.push_back({nullptr});
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)));
-  types.push_back({nullptr});
 }
 
 // The class of the sequence in `key`, looked for once.

@@ -48,6 +48,9 @@ private:
   std::vector<std::int32_t> slots; // Entries by their hash, -1 where free.
 };
 
+// Sets `types` to the types of the operands of an operation, a null pointer, those of the results, and another one.
+void readTypes(const Capi &capi, MlirOperation op, std::vector<MlirType> &types);
+
 // Whether operations of a name may have the same signature where their types differ in sizes alone.
 using AnySizes = std::function<bool(std::string_view name)>;
 
@@ -78,7 +81,6 @@ private:
 
   std::int32_t number(MlirOperation op, const void *name);
   void add(MlirIdentifier name, MlirAttribute attribute);
-  void readTypes(MlirOperation op);
   void addAttributes(MlirOperation op, OfName &ofName);
   std::int32_t classOf(std::int32_t exact, const OfName &ofName);
   std::intptr_t addInherent(MlirOperation op, const OfName &ofName);
@@ -96,7 +98,7 @@ private:
   std::vector<std::int32_t> classOfSequence; // Its number, by that of the sequence.
   std::vector<const void *> key;             // What the last signature was looked up with.
   std::uint64_t ignored = 0;
-  std::vector<MlirType> types; // Of the operation: the operands', null, the results', null.
+  std::vector<MlirType> types; // Of the operation, as `readTypes` gives them.
 };
 
 } // namespace mlir_shard

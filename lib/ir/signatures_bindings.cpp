@@ -27,28 +27,31 @@ public:
 
   std::int32_t of(const Capsules::Capsule &capsule) {
     const MlirOperation op = library->capsules.operation(capsule);
-    return numbers(exact, op, {}).of(op);
+    return madeFor(op, exact, {}).of(op);
   }
 
   std::optional<std::pair<std::int32_t, std::vector<std::int64_t>>> ofAnySizes(const Capsules::Capsule &capsule) {
     const MlirOperation op = library->capsules.operation(capsule);
-    auto sizes = staticSizes(library->capi, op);
+    readTypes(library->capi, op, types);
+    auto sizes = staticSizes(library->capi, types);
     if (!sizes)
       return std::nullopt;
-    return std::pair(numbers(anySizes, op, [](std::string_view) { return true; }).of(op), std::move(*sizes));
+    return std::pair(madeFor(op, anySizes, [](std::string_view) { return true; }).of(op), std::move(*sizes));
   }
 
 private:
-  Signatures &numbers(std::unique_ptr<Signatures> &made, MlirOperation op, AnySizes areAny) const {
+  // Makes the signatures with the first operation: its context is that of all.
+  Signatures &madeFor(MlirOperation op, std::unique_ptr<Signatures> &signatures, AnySizes areAny) const {
     const Capi &capi = library->capi;
-    if (!made)
-      made = std::make_unique<Signatures>(capi, capi.mlirOperationGetContext(op), ignored, std::move(areAny));
-    return *made;
+    if (!signatures)
+      signatures = std::make_unique<Signatures>(capi, capi.mlirOperationGetContext(op), ignored, std::move(areAny));
+    return *signatures;
   }
 
   SharedLibrary library;
   std::vector<std::string> ignored;
   std::unique_ptr<Signatures> exact, anySizes;
+  std::vector<MlirType> types; // Of the operation.
 };
 
 } // namespace

@@ -61,24 +61,18 @@ bool appendSizePattern(const Capi &capi, const std::vector<MlirType> &types, std
   return true;
 }
 
-std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, MlirOperation op) {
+std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, const std::vector<MlirType> &types) {
   std::vector<std::int64_t> sizes;
-  const auto append = [&](MlirValue value) {
-    const MlirType type = capi.mlirValueGetType(value);
-    if (capi.mlirTypeIsAShaped(type) &&
-        !(capi.mlirShapedTypeHasRank(type) && capi.mlirShapedTypeHasStaticShape(type)))
-      return false;
-    if (capi.mlirTypeIsARankedTensor(type))
-      for (std::int64_t dim = 0, rank = capi.mlirShapedTypeGetRank(type); dim < rank; ++dim)
-        sizes.push_back(capi.mlirShapedTypeGetDimSize(type, dim));
-    return true;
-  };
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
-    if (!append(capi.mlirOperationGetOperand(op, i)))
+  for (MlirType type : types) {
+    if (!type || !capi.mlirTypeIsAShaped(type))
+      continue;
+    if (!capi.mlirShapedTypeHasRank(type) || !capi.mlirShapedTypeHasStaticShape(type))
       return std::nullopt;
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i)
-    if (!append(capi.mlirOperationGetResult(op, i)))
-      return std::nullopt;
+    if (!capi.mlirTypeIsARankedTensor(type))
+      continue;
+    for (std::int64_t dim = 0, rank = capi.mlirShapedTypeGetRank(type); dim < rank; ++dim)
+      sizes.push_back(capi.mlirShapedTypeGetDimSize(type, dim));
+  }
   return sizes;
 }
 

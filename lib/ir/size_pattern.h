@@ -17,8 +17,8 @@ namespace mlir_shard {
 // `key` as it was, where a tensor has a dynamic dimension or more elements than 64 bits count.
 bool appendSizePattern(const Capi &capi, const std::vector<MlirType> &types, std::vector<const void *> &key);
 
-// Returns the sizes of the dimensions of the tensors among the operands, then the results, of an operation; nullopt if
-// one of these has a dynamic dimension or no rank.
-std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, MlirOperation op);
+// Returns the sizes of the dimensions of the tensors among the types in order; nullopt if one of them has a dynamic
+// dimension or no rank. There are null pointers between types.
+std::optional<std::vector<std::int64_t>> staticSizes(const Capi &capi, const std::vector<MlirType> &types);
 
 } // namespace mlir_shard
