@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.values import element_size
+from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
@@ -116,6 +117,19 @@ class AskedOp(NamedTuple):
     is_uniform: bool = False
 
 
+class _ChoicesOfRun:
+    """What the choices for different functions share where they are Shardy's.
+
+    Attributes:
+        kinds: numbers by what choices depend on besides shardings.
+        reshards: around ops of a kind with these shardings.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: dict[Hashable, int] = {}
+        self.reshards: dict[Hashable, PricedReshards] = {}
+
+
 class OpChoices:
     """The choices for the ops of a function: Shardy's, or with `cheapest` those that cost least.
 
@@ -139,16 +153,17 @@ class OpChoices:
         self._known: dict[Hashable, PricedReshards] = {}
         # Numbers of signatures with rules, those that a choice does not tell apart having the same; rules are kept.
         self._kinds: dict[tuple[int, int, bool], tuple[int, OpShardingRule]] = {}
-        self._numbers: dict[Hashable, int] = {}
+        self._of_run = shared((OpChoices, *meshes.items()), _ChoicesOfRun)
 
     def of(self, op: AskedOp) -> PricedReshards:
         """The reshards around an op; raises ReshardError where there are none that do."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = not op.is_uniform
-        key = (self._kind_of(op, is_full), op.combiner, is_full, op.operands, op.results, op.windows, op.summands)
+        kind = self._kind_of(op, is_full)
+        key = (kind, op.combiner, op.operands, op.results, op.windows, op.summands)
         if key not in self._known or not self._reuses:
-            self._known[key] = self._choose(op, is_full=is_full)
+            self._known[key] = self._choose(op, kind, is_full=is_full)
         return self._known[key]
 
     def _kind_of(self, op: AskedOp, is_full: bool) -> int:
@@ -161,18 +176,25 @@ class OpChoices:
             else:
                 # What is made to fit alone goes by which tensor is larger.
                 key = (one.kind, order_of(one.sizes), propagation_key(op.rule))
-            found = self._kinds[asked] = (self._numbers.setdefault((is_full, key), len(self._numbers)), op.rule)
+            kinds = self._of_run.kinds
+            found = self._kinds[asked] = (kinds.setdefault((is_full, key), len(kinds)), op.rule)
         return found[0]
 
-    def _choose(self, op: AskedOp, *, is_full: bool) -> PricedReshards:
+    def _choose(self, op: AskedOp, kind: int, *, is_full: bool) -> PricedReshards:
         operands = tuple([self._shardings[one] for one in op.operands])
         results = tuple([self._shardings[one] for one in op.results])
         is_unreduced = bool(results and results[0] is not None and results[0].unreduced_axes)
         is_reducible = op.combiner is not None or is_unreduced
-        signature = op.signature
-        asked = ShardedOp(
-            op.rule, operands, results, signature.sizes, signature.kind, is_reducible, op.windows, op.summands
-        )
-        if self._cheapest is None or not is_full:
-            return PricedReshards(reshards_around(asked, self._meshes, full=is_full))
-        return self._cheapest.around(asked, op.signature.tensors, op.combiner or ReductionOp.SUM, self._meshes)
+
+        def sharded_op() -> ShardedOp:
+            one = op.signature
+            return ShardedOp(op.rule, operands, results, one.sizes, one.kind, is_reducible, op.windows, op.summands)
+
+        if self._cheapest is not None and is_full:
+            reduction = op.combiner or ReductionOp.SUM
+            return self._cheapest.around(sharded_op(), op.signature.tensors, reduction, self._meshes)
+        known = self._of_run.reshards
+        key = (kind, operands, results, is_reducible, op.windows, op.summands)
+        if key not in known or not self._reuses:
+            known[key] = PricedReshards(reshards_around(sharded_op(), self._meshes, full=is_full))
+        return known[key]
