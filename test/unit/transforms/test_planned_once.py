@@ -11,9 +11,11 @@ import pytest
 
 import mlir_shard
 from mlir_shard.ir.editing import operations_named
+from mlir_shard.resharding.operator.op_reshards import ShardedOp
 from mlir_shard.rules import partition
 from mlir_shard.rules.partition import PartitionRule, set_result_types
 from mlir_shard.transforms.partition.plan import Planner
+from mlir_shard.transforms.reshard import op_choices
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
 
 SHARDED = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}'
@@ -136,3 +138,67 @@ def test_reshards_are_decided_once_and_inserted_around_all(monkeypatch: pytest.M
     for dot_general in operations_named(module, "stablehlo.dot_general"):
         assert dot_general.operands[1].owner in reshards
         assert [use.owner.name for use in dot_general.results[0].uses] == ["sdy.all_reduce"]
+
+
+BINARY = "(tensor<8x8xf32>, tensor<8x8xf32>)"
+INSERTION = "builtin.module(func.func(sdy-insert-explicit-reshards))"
+
+
+def functions_of(body: str, left: str = '[{}, {"x"}]', right: str = "[{}, {}]") -> Any:
+    """A module of two functions with this body, on values %a and %b that are sharded so, and of @other."""
+    a, b = (f"tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {one}>}}" for one in (left, right))
+    functions = [
+        f"func.func @{name}(%a: {a}, %b: {b}) -> tensor<8x8xf32> {{ {body} return %0 : tensor<8x8xf32> }}"
+        for name in ("first", "second")
+    ]
+    other = f"func.func private @other{BINARY} -> tensor<8x8xf32>"
+    return mlir_shard.parse("\n".join(['sdy.mesh @mesh = <["x"=2]>', other, *functions]), mlir_shard.create_context())
+
+
+def test_reshards_around_equal_ops_of_functions_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide, decided = op_choices.reshards_around, []
+
+    def counted(op: ShardedOp, *arguments: Any, **options: Any) -> Any:
+        decided.append(op)
+        return decide(op, *arguments, **options)
+
+    monkeypatch.setattr(op_choices, "reshards_around", counted)
+    module = functions_of(
+        "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] "
+        ": (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"
+    )
+    mlir_shard.run(module, INSERTION.replace("reshards", "reshards{enable-full-version=true}"))
+    assert len(decided) == 1
+    assert len(operations_named(module, "sdy.reshard")) == len(operations_named(module, "sdy.all_reduce")) == 2
+
+
+UNREDUCED = '[{}, {}], unreduced={"x"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "shardings", "are_read"),
+    [
+        ("%0 = stablehlo.add %a, %b : tensor<8x8xf32>", (), False),
+        ("%0 = stablehlo.add %a, %b : tensor<8x8xf32>", (UNREDUCED, UNREDUCED), True),
+        (f"%0 = func.call @other(%a, %b) : {BINARY} -> tensor<8x8xf32>", (), True),
+        (
+            f"%1 = stablehlo.concatenate %a, %b, dim = 0 : {BINARY} -> tensor<16x8xf32>\n%0 = stablehlo.slice %1 "
+            "[0:8, 0:8] : (tensor<16x8xf32>) -> tensor<8x8xf32>",
+            (),
+            True,
+        ),
+    ],
+)
+def test_functions_with_nothing_to_reshard_are_not_read(
+    monkeypatch: pytest.MonkeyPatch, body: str, shardings: tuple[str, ...], are_read: bool
+) -> None:
+    make, made = CompatibleOps.make, []
+
+    def counted(self: CompatibleOps) -> None:
+        made.append(self)
+        make(self)
+
+    monkeypatch.setattr(CompatibleOps, "make", counted)
+    module = functions_of(body, *shardings)
+    mlir_shard.run(module, INSERTION)
+    assert len(made) == (2 if are_read else 0)
