@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -33,16 +34,18 @@ class ManualAxesCleanup(ModulePass):
 
     def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
-        computations = operations_named(op, "sdy.manual_computation")
-        for computation in computations:
+        # Most computations of a program have the shardings of others.
+        with_axes = cache(_with_axes)
+        is_changed = False
+        for computation in operations_named(op, "sdy.manual_computation"):
             ins, outs = (computation.attributes[name].value.shardings for name in ("in_shardings", "out_shardings"))
             if not ins and not outs:
                 _reject_lost_axes(computation)
                 continue
             common = common_mesh([*ins, *outs], meshes)
             if common is not None:
-                _clean(computation, common)
-        return bool(computations)
+                is_changed |= _clean(computation, common, with_axes)
+        return is_changed
 
 
 def _reject_lost_axes(computation: Any) -> None:
@@ -57,23 +60,32 @@ def _reject_lost_axes(computation: Any) -> None:
         )
 
 
-def _clean(computation: Any, common: MeshRef) -> None:
+WithAxes = Callable[[TensorSharding, tuple[AxisRef, ...], MeshRef], TensorSharding]
+
+
+def _clean(computation: Any, common: MeshRef, with_axes: WithAxes) -> bool:
+    """Cleans up the attributes of a computation. Returns whether one has changed."""
     mesh, attributes = common[1], computation.attributes
     manual: ManualAxes = attributes["manual_axes"].value
     names = tuple(sorted(manual.value, key=mesh.axis_index))
-    if names != manual.value:
+    is_changed = names != manual.value
+    if is_changed:
         attributes["manual_axes"] = sdy.attribute(replace(manual, value=names), computation.context)
-    axes = [AxisRef(name) for name in names]
-    types = [value.type for value in computation.operands], [value.type for value in computation.results]
-    for name, of_values in zip(("in_shardings", "out_shardings"), types, strict=True):
+    axes = tuple(map(AxisRef, names))
+    for name, values in (("in_shardings", computation.operands), ("out_shardings", computation.results)):
         old: Sequence[TensorSharding] = attributes[name].value.shardings
-        new = tuple(_with_axes(one, type_, axes, common) for one, type_ in zip(old, of_values, strict=True))
+        pairs = zip(old, values, strict=True)
+        new = tuple(
+            [with_axes(one, axes, common) if isinstance(value.type, ir.ShapedType) else one for one, value in pairs]
+        )
         if new != old:
             attributes[name] = sdy.attribute(TensorShardingPerValue(new), computation.context)
+            is_changed = True
+    return is_changed
 
 
-def _with_axes(sharding: TensorSharding, type_: Any, manual: Sequence[AxisRef], common: MeshRef) -> TensorSharding:
+def _with_axes(sharding: TensorSharding, manual: tuple[AxisRef, ...], common: MeshRef) -> TensorSharding:
     """The sharding with the manual axes it does not use replicated, on the mesh that has them."""
     ref, mesh = common
-    named = sharding.with_replicated(manual, mesh) if isinstance(type_, ir.ShapedType) else sharding
+    named = sharding.with_replicated(manual, mesh)
     return sharding if named == sharding else replace(named, mesh_or_ref=ref)
