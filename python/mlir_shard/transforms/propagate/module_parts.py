@@ -7,7 +7,7 @@ The class of an op orders propagation: whether it passes a tensor on, broadcasts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -28,7 +28,7 @@ from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.stablehlo import call_target
 from mlir_shard.rules.builder import rank_of, shape_of
 from mlir_shard.rules.elementwise import is_elementwise
-from mlir_shard.sharding import AxisRef, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import AxisRef, Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.tensor import EdgeFrame, mesh_of
 from mlir_shard.transforms.data_flow_edges import MANUAL
 from mlir_shard.transforms.propagate.value_graph import OpClass, ValueGraph
@@ -109,14 +109,30 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
         )
 
 
-def keep_manual_axes(edge: NumberedEdge, place: int, graph: ValueGraph) -> None:
-    """Has the open sharding of a result of a manual computation take no manual axis: its shape has none of them."""
-    sharding = None if edge.frame is None or edge.is_of_argument else graph.sharding(place)
-    mesh = None if sharding is None else mesh_of(sharding, graph.meshes)
-    if edge.frame is not None and sharding is not None and mesh is not None:
-        # A sharding on an empty mesh is one of any mesh.
-        axes = [AxisRef(axis.name) for axis in mesh.axes if axis.name in edge.frame.manual_axes]
-        graph.set_sharding(place, sharding.with_replicated(axes, mesh))
+def keep_manual_axes(
+    edge: NumberedEdge, place: int, graph: ValueGraph, known: dict[tuple[int, tuple[str, ...]], int]
+) -> None:
+    """Has the open sharding of a result of a manual computation take no manual axis: its shape has none of them.
+
+    `known` caches the state that a state becomes with manual axes.
+    """
+    if edge.frame is None or edge.is_of_argument:
+        return
+    key = (graph.states[place], edge.frame.manual_axes)
+    if key not in known:
+        known[key] = graph.table.number(_without_manual(graph.sharding(place), edge.frame, graph.meshes))
+    graph.states[place] = known[key]
+
+
+def _without_manual(
+    sharding: TensorSharding | None, frame: EdgeFrame, meshes: Mapping[str, Mesh]
+) -> TensorSharding | None:
+    mesh = None if sharding is None else mesh_of(sharding, meshes)
+    if sharding is None or mesh is None:
+        return sharding
+    # A sharding on an empty mesh is one of any mesh.
+    axes = [AxisRef(axis.name) for axis in mesh.axes if axis.name in frame.manual_axes]
+    return sharding.with_replicated(axes, mesh)
 
 
 _CLASSES = {

@@ -168,10 +168,11 @@ class ModuleReader:
             given = self._signature_states(function, Side.ARGUMENTS) if numbers else ()
             for number, state in zip(numbers, given, strict=True):
                 graph.states[number + 1] = state
+        kept: dict[tuple[int, tuple[str, ...]], int] = {}
         for owner, edge in self._edges.items():
             if edge.is_of_argument and self.place(owner) == owner + 1:
                 graph.set_sharding(owner + 1, sharding_of(arrays.value(owner).maybe_downcast()))
-            keep_manual_axes(edge, self.place(owner), graph)
+            keep_manual_axes(edge, self.place(owner), graph, kept)
 
     def _signature_states(self, function: int, side: Side) -> list[int]:
         """The state of each argument or result of a function."""
