@@ -44,7 +44,7 @@ from mlir_shard.transforms.partition.op_decisions import (
     uneven_edges,
 )
 from mlir_shard.transforms.partition.partial_results import reduced_axes
-from mlir_shard.transforms.partition.regions import captured_uses, computation_sides, has_single_blocks, passed_on
+from mlir_shard.transforms.partition.regions import ComputationSides, captured_uses, has_single_blocks, passed_on
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
 from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
@@ -83,6 +83,7 @@ class Planner:
         self._values = ValuePlacements(grid, repeated.values())
         self._decisions = OpDecisions(grid)
         self._moves = GridReshards(grid)
+        self._sides = ComputationSides(grid)
         self._manual_depth = 0
 
     def plan_function(self, function: Any) -> list[OpPlan]:
@@ -365,7 +366,7 @@ class Planner:
 
     def _computation(self, op: Any, plans: list[OpPlan]) -> None:
         """A computation whose body takes its place; in a manual one tensors are sharded along the manual axes."""
-        inputs, outputs = computation_sides(op, self._grid)
+        inputs, outputs = self._sides.of(op)
         plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
         block = op.regions[0].blocks[0]
         self._values.place(block.arguments, inputs.inside)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edge_holders, source_operands
@@ -26,54 +27,67 @@ class Side:
     inside: tuple[Placement, ...]
 
 
-def computation_sides(op: Any, grid: DeviceGrid) -> tuple[Side, Side]:
-    """What goes in and what comes out of a computation.
+class ComputationSides:
+    """Places what goes into computations and comes out of them on a grid, once for values of equal types and shardings.
 
     PassFailure where a tensor is not in full blocks along manual axes, which the types inside are of.
     """
-    manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
-    block = op.regions[0].blocks[0]
-    returned = terminator(op).operands
-    return (
-        _side(op, "in_shardings", op.operands, block.arguments, manual, grid),
-        _side(op, "out_shardings", op.results, returned, manual, grid),
-    )
 
+    def __init__(self, grid: DeviceGrid) -> None:
+        self._grid = grid
+        self._known = cache(self._placements)
 
-def _side(
-    op: Any, name: str, outer: Sequence[Any], inner: Sequence[Any], manual: Sequence[str], grid: DeviceGrid
-) -> Side:
-    given = op.attributes[name].value.shardings if name in op.attributes else (None,) * len(outer)
-    outside, inside = [], []
-    for value, local, sharding in zip(outer, inner, given, strict=True):
-        rank = rank_of(value.type)
-        placement = Placement(((),) * rank) if sharding is None else _full(value, sharding, manual, grid)
-        by_hand = frozenset() if sharding is None else _by_hand(sharding, manual, grid)
-        outside.append(placement)
-        inside.append(Placement(tuple(tuple(axis for axis in axes if axis not in by_hand) for axes in placement.dims)))
+    def of(self, op: Any) -> tuple[Side, Side]:
+        """Returns the placements of the operands of a computation, and of its results."""
+        manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
+        arguments, returned = op.regions[0].blocks[0].arguments, terminator(op).operands
+        return (
+            self._side(op, "in_shardings", (op.operands, arguments), manual),
+            self._side(op, "out_shardings", (op.results, returned), manual),
+        )
+
+    def _side(self, op: Any, name: str, values: tuple[Sequence[Any], Sequence[Any]], manual: tuple[str, ...]) -> Side:
+        outer, inner = values
+        given = op.attributes[name].value.shardings if name in op.attributes else (None,) * len(outer)
+        found = []
+        for value, local, sharding in zip(outer, inner, given, strict=True):
+            placements = self._known(value.type, local.type, sharding, manual)
+            if placements is None:
+                raise PassFailure(
+                    f"'{op.name}' cannot be partitioned: {value.type} is {local.type} inside, which is no block of it",
+                    op,
+                )
+            found.append(placements)
+        return Side(tuple([outside for outside, _ in found]), tuple([inside for _, inside in found]))
+
+    def _placements(
+        self, type_: Any, local: Any, sharding: TensorSharding | None, manual: tuple[str, ...]
+    ) -> tuple[Placement, Placement] | None:
+        """Returns the placements outside and inside; None if the type inside is not that of a block."""
+        rank = rank_of(type_)
+        placement = Placement(((),) * rank) if sharding is None else self._full(type_, sharding, manual)
+        by_hand = frozenset() if sharding is None else self._by_hand(sharding, manual)
+        inside = Placement(tuple(tuple(axis for axis in axes if axis not in by_hand) for axes in placement.dims))
         along_manual = Placement(tuple(tuple(axis for axis in axes if axis in by_hand) for axes in placement.dims))
-        if rank and grid.local_shape(shape_of(value.type), along_manual) != shape_of(local.type):
-            raise PassFailure(
-                f"'{op.name}' cannot be partitioned: {value.type} is {local.type} inside, which is no block of it", op
-            )
-    return Side(tuple(outside), tuple(inside))
+        if rank and self._grid.local_shape(shape_of(type_), along_manual) != shape_of(local):
+            return None
+        return placement, inside
 
+    def _full(self, type_: Any, sharding: TensorSharding, manual: tuple[str, ...]) -> Placement:
+        """Along manual axes in full blocks; in such a dimension along others only where these are full as well."""
+        placement = self._grid.placement(sharding, rank_of(type_))
+        by_hand = self._by_hand(sharding, manual)
+        dims = []
+        for size, axes in zip(shape_of(type_), placement.dims, strict=True):
+            own = tuple(axis for axis in axes if axis in by_hand)
+            dims.append(own if own and not self._grid.is_even(size, axes) else axes)
+        return Placement(tuple(dims))
 
-def _full(value: Any, sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> Placement:
-    """Along manual axes in full blocks; in such a dimension along others only where these are full as well."""
-    placement = grid.placement(sharding, rank_of(value.type))
-    by_hand = _by_hand(sharding, manual, grid)
-    dims = []
-    for size, axes in zip(shape_of(value.type), placement.dims, strict=True):
-        own = tuple(axis for axis in axes if axis in by_hand)
-        dims.append(own if own and not grid.is_even(size, axes) else axes)
-    return Placement(tuple(dims))
-
-
-def _by_hand(sharding: TensorSharding, manual: Sequence[str], grid: DeviceGrid) -> frozenset[int]:
-    """The grid axes of the manual ones that a sharding uses; one on an empty mesh uses none."""
-    names = {axis.name for axis in sharding.used_axes}
-    return frozenset(grid.axes_of(sharding.mesh_or_ref, tuple(AxisRef(name) for name in manual if name in names)))
+    def _by_hand(self, sharding: TensorSharding, manual: tuple[str, ...]) -> frozenset[int]:
+        """The grid axes of the manual ones that a sharding uses; one on an empty mesh uses none."""
+        names = {axis.name for axis in sharding.used_axes}
+        manual_axes = tuple(AxisRef(name) for name in manual if name in names)
+        return frozenset(self._grid.axes_of(sharding.mesh_or_ref, manual_axes))
 
 
 def has_single_blocks(op: Any) -> bool:
