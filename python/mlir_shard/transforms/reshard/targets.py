@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import edge_holders, edges_of, source_operands
+from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edge_holders, edges_of, source_operands
 from mlir_shard.host import ir
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
@@ -46,7 +46,7 @@ class Targets:
         for edge, operands in zip(edges, source_operands(holders, edges), strict=True):
             for operand in operands:
                 owners.setdefault(operand, edge.owner)
-        targets = {edge.owner: _sharding_before_edge(op, edge.owner) for edge in edges}
+        targets = _shardings_before_edges(op, edges)
         # The edges of results first, as what is inserted later at the same value comes before.
         for (number, index), owner in sorted(owners.items(), key=lambda one: isinstance(one[1], ir.BlockArgument)):
             holder = holders[number]
@@ -110,14 +110,18 @@ class Targets:
         return [TensorSharding.fully_closed(rank_of(operand.type), ref) for operand in call.operands]
 
 
-def _sharding_before_edge(op: Any, owner: Any) -> TensorSharding | None:
-    """The sharding of an edge's owner as its sources see it, on their side of a manual computation."""
+def _shardings_before_edges(op: Any, edges: Sequence[DataFlowEdge]) -> dict[Any, TensorSharding | None]:
+    """The sharding of each edge's owner as its sources see it, on their side of a manual computation."""
     if op.name != "sdy.manual_computation":
-        return sharding_of(owner)
-    if isinstance(owner, ir.BlockArgument):
-        shardings = sdy.value(op.attributes["in_shardings"]).shardings
-        outside: TensorSharding = shardings[owner.arg_number]
-        return outside
-    sharding = sharding_of(owner)
+        return {edge.owner: sharding_of(edge.owner) for edge in edges}
+    outside = sdy.value(op.attributes["in_shardings"]).shardings
     manual = sdy.value(op.attributes["manual_axes"]).value
-    return None if sharding is None else sharding.without_axes(manual)
+
+    def before(owner: Any) -> TensorSharding | None:
+        if isinstance(owner, ir.BlockArgument):
+            known: TensorSharding = outside[owner.arg_number]
+            return known
+        sharding = sharding_of(owner)
+        return None if sharding is None else sharding.without_axes(manual)
+
+    return {edge.owner: before(edge.owner) for edge in edges}
