@@ -215,8 +215,8 @@ class CompatibleOps:
         """Inserts what an op needs, but for what it returns, and whether that is all its equivalence class needs."""
         if signature.way is Way.EDGES:
             # Unless in full, sources are brought to their owners only as far as unreduced axes are concerned.
-            if (self._is_full or self._asks_all) and not self._function.edges_agree(number):
-                self._targets.process_edges(self._arrays.operation(number))
+            if self._is_full or self._asks_all:
+                self._targets.process_edges(self._arrays.operation(number), self._function.disagreeing_edges(number))
         elif signature.way is Way.CALL:
             self._targets.process_call(self._arrays.operation(number), self._sources(number))
         elif signature.way is Way.RETURN:

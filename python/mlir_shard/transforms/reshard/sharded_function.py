@@ -75,17 +75,20 @@ class ShardedFunction:
                 ends[parents[op]] = max(ends[parents[op]], ends[op])
         return sorted(ops, key=lambda op: (ends[op], -op))
 
-    def edges_agree(self, op: int) -> bool:
-        """Returns whether all sources of the data-flow edges of an op have the shardings that the edges need."""
+    def disagreeing_edges(self, op: int) -> list[int] | None:
+        """Returns the data-flow edges of an op that have a source without the sharding that the edge needs, by number.
+
+        None if the shardings of the edges are not known.
+        """
         edges = self._edges.get(self.arrays.signatures[op])
         if edges is None:
-            return False
-        numbers = self.numbers
+            return None
+        numbers, found = self.numbers, []
         for index, edge in enumerate(known_edges(edges.name, Boundary(*self.arrays.boundary(op)))):
             needed = numbers[edge.owner] if edges.sources is None else edges.sources[index]
             if any(numbers[source] != needed for source in edge.sources):
-                return False
-        return True
+                found.append(index)
+        return found
 
     def _read(self, function: Any) -> None:
         arrays = self.arrays

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.dialects.data_flow_edges import DataFlowEdge, edge_holders, edges_of, source_operands
+from mlir_shard.dialects.data_flow_edges import edge_holders, edges_of, source_operands
 from mlir_shard.host import ir
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
@@ -38,20 +38,28 @@ class Targets:
         self._symbols: Any = None
         self._callees: dict[str, Shardings | None] = {}
 
-    def process_edges(self, op: Any) -> None:
-        """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them."""
+    def process_edges(self, op: Any, disagreeing: Sequence[int] | None) -> None:
+        """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them.
+
+        `disagreeing` are the numbers of the edges that have other sources; None if that is not known.
+        """
+        if disagreeing is not None and not disagreeing:
+            return
         edges, holders = edges_of(op), edge_holders(op)
         # Of edges that share an operand the first one decides.
-        owners: dict[tuple[int, int], Any] = {}
-        for edge, operands in zip(edges, source_operands(holders, edges), strict=True):
+        deciding: dict[tuple[int, int], int] = {}
+        for edge, operands in enumerate(source_operands(holders, edges)):
             for operand in operands:
-                owners.setdefault(operand, edge.owner)
-        targets = _shardings_before_edges(op, edges)
+                deciding.setdefault(operand, edge)
+        wanted = range(len(edges)) if disagreeing is None else disagreeing
+        targets = {edge: _sharding_before(op, edges[edge].owner) for edge in wanted}
+        of_arguments = {edge: isinstance(edges[edge].owner, ir.BlockArgument) for edge in wanted}
+        brought = [one for one in deciding.items() if one[1] in targets]
         # The edges of results first, as what is inserted later at the same value comes before.
-        for (number, index), owner in sorted(owners.items(), key=lambda one: isinstance(one[1], ir.BlockArgument)):
+        for (number, index), edge in sorted(brought, key=lambda one: of_arguments[one[1]]):
             holder = holders[number]
             point = insertion_point_after(holder.operands[index])
-            self._bring(holder, index, targets[owner], point, self._with_reshard)
+            self._bring(holder, index, targets[edge], point, self._with_reshard)
 
     def process_call(self, call: Any, sources: Shardings) -> None:
         """Reshards the operands of a `func.call`, whose shardings are `sources`, to those of the function's
@@ -110,18 +118,14 @@ class Targets:
         return [TensorSharding.fully_closed(rank_of(operand.type), ref) for operand in call.operands]
 
 
-def _shardings_before_edges(op: Any, edges: Sequence[DataFlowEdge]) -> dict[Any, TensorSharding | None]:
-    """The sharding of each edge's owner as its sources see it, on their side of a manual computation."""
+def _sharding_before(op: Any, owner: Any) -> TensorSharding | None:
+    """The sharding of an edge's owner as its sources see it, on their side of a manual computation."""
     if op.name != "sdy.manual_computation":
-        return {edge.owner: sharding_of(edge.owner) for edge in edges}
-    outside = sdy.value(op.attributes["in_shardings"]).shardings
+        return sharding_of(owner)
+    if isinstance(owner, ir.BlockArgument):
+        shardings = sdy.value(op.attributes["in_shardings"]).shardings
+        outside: TensorSharding = shardings[owner.arg_number]
+        return outside
+    sharding = sharding_of(owner)
     manual = sdy.value(op.attributes["manual_axes"]).value
-
-    def before(owner: Any) -> TensorSharding | None:
-        if isinstance(owner, ir.BlockArgument):
-            known: TensorSharding = outside[owner.arg_number]
-            return known
-        sharding = sharding_of(owner)
-        return None if sharding is None else sharding.without_axes(manual)
-
-    return {edge.owner: before(edge.owner) for edge in edges}
+    return None if sharding is None else sharding.without_axes(manual)
