@@ -34,7 +34,7 @@ class ManualAxesCleanup(ModulePass):
 
     def run(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
-        # Most computations of a program have the shardings of others.
+        # Most shardings of a program's computations are equal to others.
         with_axes = cache(_with_axes)
         is_changed = False
         for computation in operations_named(op, "sdy.manual_computation"):

@@ -112,21 +112,26 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
 def keep_manual_axes(
     edge: NumberedEdge, place: int, graph: ValueGraph, known: dict[tuple[int, tuple[str, ...]], int]
 ) -> None:
-    """Has the open sharding of a result of a manual computation take no manual axis: its shape has none of them.
+    """Replicates the manual axes in the sharding of a manual computation's result, which its shape has none of.
 
-    `known` caches the state that a state becomes with manual axes.
+    Args:
+        edge: the edge that the result owns; edges of arguments are left alone.
+        place: the place of the result, whose state is replaced.
+        graph: the graph.
+        known: caches the new state by the old one and the manual axes.
     """
     if edge.frame is None or edge.is_of_argument:
         return
     key = (graph.states[place], edge.frame.manual_axes)
     if key not in known:
-        known[key] = graph.table.number(_without_manual(graph.sharding(place), edge.frame, graph.meshes))
+        known[key] = graph.table.number(_with_manual_axes(graph.sharding(place), edge.frame, graph.meshes))
     graph.states[place] = known[key]
 
 
-def _without_manual(
+def _with_manual_axes(
     sharding: TensorSharding | None, frame: EdgeFrame, meshes: Mapping[str, Mesh]
 ) -> TensorSharding | None:
+    """Returns the sharding with the manual axes that it does not use replicated."""
     mesh = None if sharding is None else mesh_of(sharding, meshes)
     if sharding is None or mesh is None:
         return sharding

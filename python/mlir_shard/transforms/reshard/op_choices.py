@@ -118,11 +118,11 @@ class AskedOp(NamedTuple):
 
 
 class _ChoicesOfRun:
-    """What the choices for different functions share where they are Shardy's.
+    """Shardy's choices, which the functions of a run share.
 
     Attributes:
-        kinds: numbers by what choices depend on besides shardings.
-        reshards: around ops of a kind with these shardings.
+        kinds: numbers ops by all that a choice depends on but shardings and windows.
+        reshards: the reshards around ops by kind, shardings and windows.
     """
 
     def __init__(self) -> None:
