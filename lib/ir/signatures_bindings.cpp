@@ -32,6 +32,7 @@ public:
 
   std::optional<std::pair<std::int32_t, std::vector<std::int64_t>>> ofAnySizes(const Capsules::Capsule &capsule) {
     const MlirOperation op = library->capsules.operation(capsule);
+    std::vector<MlirType> types;
     readTypes(library->capi, op, types);
     auto sizes = staticSizes(library->capi, types);
     if (!sizes)
@@ -51,7 +52,6 @@ private:
   SharedLibrary library;
   std::vector<std::string> ignored;
   std::unique_ptr<Signatures> exact, anySizes;
-  std::vector<MlirType> types; // Of the operation.
 };
 
 } // namespace

@@ -28,9 +28,10 @@ class Side:
 
 
 class ComputationSides:
-    """Places what goes into computations and comes out of them on a grid, once for values of equal types and shardings.
+    """The placements of the operands and results of computations, found once for equal types and shardings.
 
-    PassFailure where a tensor is not in full blocks along manual axes, which the types inside are of.
+    Args:
+        grid: the grid that the module is partitioned on.
     """
 
     def __init__(self, grid: DeviceGrid) -> None:
@@ -38,7 +39,11 @@ class ComputationSides:
         self._known = cache(self._placements)
 
     def of(self, op: Any) -> tuple[Side, Side]:
-        """Returns the placements of the operands of a computation, and of its results."""
+        """Returns the placements of the operands of a computation, and of its results.
+
+        Raises:
+            PassFailure: a type in the body is not the local type along the manual axes.
+        """
         manual = op.attributes["manual_axes"].value.value if "manual_axes" in op.attributes else ()
         arguments, returned = op.regions[0].blocks[0].arguments, terminator(op).operands
         return (
@@ -54,7 +59,8 @@ class ComputationSides:
             placements = self._known(value.type, local.type, sharding, manual)
             if placements is None:
                 raise PassFailure(
-                    f"'{op.name}' cannot be partitioned: {value.type} is {local.type} inside, which is no block of it",
+                    f"'{op.name}' cannot be partitioned: the local type of {value.type} along the manual axes is not "
+                    f"{local.type}, which its body has",
                     op,
                 )
             found.append(placements)
@@ -63,31 +69,31 @@ class ComputationSides:
     def _placements(
         self, type_: Any, local: Any, sharding: TensorSharding | None, manual: tuple[str, ...]
     ) -> tuple[Placement, Placement] | None:
-        """Returns the placements outside and inside; None if the type inside is not that of a block."""
+        """Returns the placements outside and inside; None if `local` is not the local type along the manual axes."""
         rank = rank_of(type_)
-        placement = Placement(((),) * rank) if sharding is None else self._full(type_, sharding, manual)
-        by_hand = frozenset() if sharding is None else self._by_hand(sharding, manual)
-        inside = Placement(tuple(tuple(axis for axis in axes if axis not in by_hand) for axes in placement.dims))
-        along_manual = Placement(tuple(tuple(axis for axis in axes if axis in by_hand) for axes in placement.dims))
+        placement = Placement(((),) * rank) if sharding is None else self._even_along_manual(type_, sharding, manual)
+        used = frozenset() if sharding is None else self._manual_axes(sharding, manual)
+        inside = Placement(tuple(tuple(axis for axis in axes if axis not in used) for axes in placement.dims))
+        along_manual = Placement(tuple(tuple(axis for axis in axes if axis in used) for axes in placement.dims))
         if rank and self._grid.local_shape(shape_of(type_), along_manual) != shape_of(local):
             return None
         return placement, inside
 
-    def _full(self, type_: Any, sharding: TensorSharding, manual: tuple[str, ...]) -> Placement:
-        """Along manual axes in full blocks; in such a dimension along others only where these are full as well."""
+    def _even_along_manual(self, type_: Any, sharding: TensorSharding, manual: tuple[str, ...]) -> Placement:
+        """Returns the placement; a dimension that all its axes do not divide keeps its manual axes alone, if any."""
         placement = self._grid.placement(sharding, rank_of(type_))
-        by_hand = self._by_hand(sharding, manual)
+        used = self._manual_axes(sharding, manual)
         dims = []
         for size, axes in zip(shape_of(type_), placement.dims, strict=True):
-            own = tuple(axis for axis in axes if axis in by_hand)
+            own = tuple(axis for axis in axes if axis in used)
             dims.append(own if own and not self._grid.is_even(size, axes) else axes)
         return Placement(tuple(dims))
 
-    def _by_hand(self, sharding: TensorSharding, manual: tuple[str, ...]) -> frozenset[int]:
-        """The grid axes of the manual ones that a sharding uses; one on an empty mesh uses none."""
+    def _manual_axes(self, sharding: TensorSharding, manual: tuple[str, ...]) -> frozenset[int]:
+        """Returns the grid axes of the manual axes that a sharding uses; a sharding on an empty mesh uses none."""
         names = {axis.name for axis in sharding.used_axes}
-        manual_axes = tuple(AxisRef(name) for name in manual if name in names)
-        return frozenset(self._grid.axes_of(sharding.mesh_or_ref, manual_axes))
+        used = tuple(AxisRef(name) for name in manual if name in names)
+        return frozenset(self._grid.axes_of(sharding.mesh_or_ref, used))
 
 
 def has_single_blocks(op: Any) -> bool:

@@ -20,7 +20,7 @@ from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import is_on_one_device
-from mlir_shard.resharding.operator.op_reshards import OpKind, OpReshards, Shardings
+from mlir_shard.resharding.operator.op_reshards import OpReshards, Shardings
 from mlir_shard.resharding.sharding_steps import (
     ReduceAlong,
     ReplicatedToUnreduced,
@@ -46,6 +46,8 @@ from mlir_shard.transforms.reshard.op_choices import (
     OpChoices,
     Signature,
     Way,
+    concerns_all_ops,
+    is_resharded_by_default,
     kind_of,
     size_of,
     tensor_of,
@@ -103,9 +105,7 @@ class CompatibleOps:
         self._combiners: dict[int, ReductionOp | None] = {}
         self._windows: dict[tuple[int, int], tuple[FactorWindow, ...]] = {}
         # Only then ops without a rule may need something.
-        self._asks_all = any(
-            unreduced_axes(sharding) or is_on_one_device(sharding, meshes) for sharding in self._function.shardings
-        )
+        self._asks_all = any(concerns_all_ops(sharding, meshes) for sharding in self._function.shardings)
         self._tensor_of, self._size_of = cache(tensor_of), cache(size_of)
         self._signatures = [self._signature(op) for op in self._function.representatives]
         self._replaced: list[Any] = []
@@ -142,7 +142,7 @@ class CompatibleOps:
         way = Way.OTHER if is_crossing(op) else Way.of(name)
         kind, has_regions = kind_of(name), len(op.regions) > 0
         # No more has to be known of an op that is left alone, but whether its regions are.
-        if way is not Way.OTHER or not (has_regions or self._may_reshard(name, kind)):
+        if way is not Way.OTHER or not (has_regions or self._may_reshard(name)):
             return Signature(name, way, kind, has_regions=has_regions)
         asks_each = not self._reuses or depends_on_context(op)
         rule = None if asks_each else self._rule_for(op)
@@ -165,7 +165,7 @@ class CompatibleOps:
         asked = [self._asked_rule(one, one.rule) for one in self._signatures]
         goes_without = [self._asks_all or one.way is not Way.OTHER for one in self._signatures]
         is_interesting = [
-            without or rule is not None or (one.asks_each and self._may_reshard(one.name, one.kind))
+            without or rule is not None or (one.asks_each and self._may_reshard(one.name))
             for one, rule, without in zip(self._signatures, asked, goes_without, strict=True)
         ]
         ops = reached.where(is_interesting).numbers
@@ -176,7 +176,7 @@ class CompatibleOps:
 
     def _asked_rule(self, signature: Signature, rule: OpShardingRule | None) -> OpShardingRule | None:
         """The rule for the sake of which something may be inserted around an op."""
-        is_asked = rule is not None and not rule.is_custom_rule and self._may_reshard(signature.name, signature.kind)
+        is_asked = rule is not None and not rule.is_custom_rule and self._may_reshard(signature.name)
         return rule if is_asked else None
 
     def _by_kind(self, rules: OpRules) -> ShardedOps:
@@ -207,9 +207,9 @@ class CompatibleOps:
         signature = self._signatures[number]
         return None if signature.asks_each else signature.rule is not None
 
-    def _may_reshard(self, name: str, kind: OpKind) -> bool:
+    def _may_reshard(self, name: str) -> bool:
         """Whether anything is done around ops of a name for their rule's sake."""
-        return self._is_full or self._asks_all or kind is OpKind.DOT or name in RESHARDED_ALWAYS
+        return self._is_full or self._asks_all or is_resharded_by_default(name)
 
     def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
         """Inserts what an op needs, but for what it returns, and whether that is all its equivalence class needs."""

@@ -14,6 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.values import element_size
 from mlir_shard.passes.registry import shared
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
+from mlir_shard.resharding.operator.common_axes import is_on_one_device
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
@@ -96,6 +97,16 @@ _CONCATENATIONS = ("stablehlo.concatenate",)
 _ALWAYS_FULL = ("mhlo.ragged_dot",)
 RESHARDED_ALWAYS = (*_ALWAYS_FULL, *_CONCATENATIONS)
 """Ops around which everything is resharded that has to be, whether or not it is around others."""
+
+
+def is_resharded_by_default(name: str) -> bool:
+    """Whether something may be resharded around ops of a name without the full version, for the sake of their rule."""
+    return kind_of(name) is OpKind.DOT or name in RESHARDED_ALWAYS
+
+
+def concerns_all_ops(sharding: TensorSharding | None, meshes: Mapping[str, Mesh]) -> bool:
+    """Whether any op may need something around values with this sharding: it is unreduced, or on one device."""
+    return sharding is not None and (bool(sharding.unreduced_axes) or is_on_one_device(sharding, meshes))
 
 
 class AskedOp(NamedTuple):

@@ -13,14 +13,12 @@ from mlir_shard.passes.analyses import analysis, held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, Pass, PassFailure, register
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, shared_cheapest_reshards
-from mlir_shard.resharding.operator.common_axes import is_on_one_device
-from mlir_shard.resharding.operator.op_reshards import OpKind
 from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.reshard.compatible_ops import CompatibleOps
-from mlir_shard.transforms.reshard.op_choices import RESHARDED_ALWAYS, kind_of
+from mlir_shard.transforms.reshard.op_choices import concerns_all_ops, is_resharded_by_default
 from mlir_shard.transforms.reshard.single_device import Meshes, check_signature
 from mlir_shard.transforms.shardings import listed_meshes, shardings_in
 from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
@@ -95,16 +93,12 @@ class InsertExplicitReshards(Pass):
 
 
 def _may_insert(function: Any, meshes: Meshes) -> bool:
-    """Whether the version that is not full may insert something: around calls and the ops that it reshards, or where
-    values are unreduced or on one device."""
-    names = contents(function).operations
-    return any(map(_may_reshard, names)) or any(
-        sharding.unreduced_axes or is_on_one_device(sharding, meshes) for sharding in analysis(shardings_in, function)
+    """Returns whether the version that is not full may insert something into a function."""
+    return any(map(_may_need_reshards, contents(function).operations)) or any(
+        concerns_all_ops(sharding, meshes) for sharding in analysis(shardings_in, function)
     )
 
 
-def _may_reshard(name: str) -> bool:
+def _may_need_reshards(name: str) -> bool:
     # Where a dialect keeps shardings in a place of its own, `shardings_in` does not find them.
-    return (
-        name == "func.call" or kind_of(name) is OpKind.DOT or name in RESHARDED_ALWAYS or keeps_argument_shardings(name)
-    )
+    return name == "func.call" or is_resharded_by_default(name) or keeps_argument_shardings(name)
