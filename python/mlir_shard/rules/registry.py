@@ -122,6 +122,9 @@ def registrations() -> int:
 
 def entry_of(op: Any) -> Entry | None:
     """What is registered for the rule of an op; None where nothing is."""
+    name = op.name
+    if not has_specific_names(name) and (entry := _by_name.get(name)) is not None:
+        return entry
     for name in registered_names(op):
         entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
         if entry is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
+from operator import is_
 from typing import NamedTuple
 
 from mlir_shard.sharding.axes import (
@@ -95,7 +96,7 @@ class TensorFactorShardings(NamedTuple):
 
         Axes that factors have are not replicated any more.
         """
-        dims = tuple(self.join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings)
+        dims = tuple([self.join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings])
         replicated = self.replicated_axes
         if replicated:
             replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], mesh)
@@ -103,6 +104,10 @@ class TensorFactorShardings(NamedTuple):
 
     def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
         """The sharding of a dimension by those of its factors."""
+        if len(mapping.factor_indices) == 1:
+            only = self.factors[mapping.factor_indices[0]]
+            if only is not None:
+                return DimensionSharding(add_axes_or_merge((), only.all_axes, mesh), only.is_closed)
         factors: list[FactorSharding] = []
         for factor in mapping.factor_indices:
             sharding = self.factors[factor]
@@ -120,17 +125,18 @@ class TensorFactorShardings(NamedTuple):
         old = self.factors[factor]
         if old is None or not is_strict_prefix(old.axes, axes):
             return self
-        return self._with_factor(factor, old._replace(axes=axes))
+        return self._with_factor(factor, FactorSharding(axes, old.is_closed, old.is_minor_most, old.overflow_axes))
 
     def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> TensorFactorShardings:
         """With `axes` and `overflow_axes` along the factor whatever is there, if the tensor has it."""
         old = self.factors[factor]
         if old is None or (old.axes == axes and old.overflow_axes == overflow_axes):
             return self
-        return self._with_factor(factor, old._replace(axes=axes, overflow_axes=overflow_axes))
+        return self._with_factor(factor, FactorSharding(axes, old.is_closed, old.is_minor_most, overflow_axes))
 
     def _with_factor(self, factor: int, sharding: FactorSharding) -> TensorFactorShardings:
-        return self._replace(factors=(*self.factors[:factor], sharding, *self.factors[factor + 1 :]))
+        factors = (*self.factors[:factor], sharding, *self.factors[factor + 1 :])
+        return TensorFactorShardings(factors, self.replicated_axes, self.unreduced_axes, self.reduction_op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +199,17 @@ class ShardingProjection:
         """Every tensor updated along the factor (see `TensorFactorShardings.update`)."""
         return self._with_tensors([tensor.update(factor, axes, overflow_axes) for tensor in self.tensors])
 
-    def _with_tensors(self, tensors: Sequence[TensorFactorShardings]) -> ShardingProjection:
-        if all(new is old for new, old in zip(tensors, self.tensors, strict=True)):
+    def replaced(
+        self, operands: tuple[TensorFactorShardings, ...], results: tuple[TensorFactorShardings, ...]
+    ) -> ShardingProjection:
+        """Other shardings for all tensors; `self` if none is another object."""
+        if all(map(is_, operands, self.operands)) and all(map(is_, results, self.results)):
             return self
+        return ShardingProjection(operands, results)
+
+    def _with_tensors(self, tensors: Sequence[TensorFactorShardings]) -> ShardingProjection:
         count = len(self.operands)
-        return ShardingProjection(tuple(tensors[:count]), tuple(tensors[count:]))
+        return self.replaced(tuple(tensors[:count]), tuple(tensors[count:]))
 
     def common_prefix_axes(self) -> tuple[Axes, ...]:
         """For each factor the axes that all tensors that have it begin with."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import gcd, prod
 
 from mlir_shard.sharding.axes import Axes, AxisRef, is_strict_prefix, prefix_without_overlap, total_size
@@ -18,6 +17,7 @@ from mlir_shard.sharding.mesh import Mesh
 from mlir_shard.sharding.projection import ShardingProjection, TensorFactorShardings
 from mlir_shard.sharding.propagation_edges import PropagationDirection
 from mlir_shard.sharding.rule import OpShardingRule
+from mlir_shard.sharding.tensor import TensorSharding
 
 # The way in which shardings may go along each factor of a rule.
 Directions = Sequence[PropagationDirection]
@@ -40,6 +40,22 @@ def propagate_basic(
         axes = compatible_axes(projection, rule, factor, mesh, direction, conservative=conservative)
         projection = projection.expand(factor, axes)
     return projection
+
+
+def agree(shardings: Iterable[TensorSharding | None], rule: OpShardingRule) -> bool:
+    """Whether all tensors have the same axes along each factor, which no strategy changes then.
+
+    False where a dimension has several factors.
+    """
+    axes_of: dict[int, Axes] = {}
+    for sharding, mapping in zip(shardings, rule.tensor_mappings, strict=True):
+        for dim, of in enumerate(mapping.dim_mappings):
+            if len(of.factor_indices) != 1:
+                return False
+            axes = () if sharding is None else sharding.dim_shardings[dim].axes
+            if axes_of.setdefault(of.factor_indices[0], axes) != axes:
+                return False
+    return True
 
 
 def allowed_directions(rule: OpShardingRule, directions: Directions) -> tuple[PropagationDirection, ...]:
@@ -83,14 +99,21 @@ def propagation_key(rule: OpShardingRule) -> Hashable:
     A dimension of one factor can be sharded along anything, so that sizes decide where a dimension has several, and
     else only in which order the tensors are by size.
     """
-    tensors = [[dim.factor_indices for dim in mapping.dim_mappings] for mapping in rule.tensor_mappings]
-    factors = [set(chain.from_iterable(dims)) for dims in tensors]
-    cut = {factor for dims in tensors for dim in dims if len(dim) > 1 for factor in dim}
+    sizes = rule.factor_sizes
+    volumes: list[int] = []
+    cut: set[int] = set()
+    for mapping in rule.tensor_mappings:
+        factors: set[int] = set()
+        for dim in mapping.dim_mappings:
+            factors.update(dim.factor_indices)
+            if len(dim.factor_indices) > 1:
+                cut.update(dim.factor_indices)
+        volumes.append(prod([sizes[factor] for factor in factors]))
     return (
-        len(rule.operand_mappings),
-        tuple(map(tuple, tensors)),
-        order_of(prod(map(rule.factor_sizes.__getitem__, of_tensor)) for of_tensor in factors),
-        tuple([size if factor in cut else 0 for factor, size in enumerate(rule.factor_sizes)]),
+        rule.operand_mappings,
+        rule.result_mappings,
+        order_of(volumes),
+        tuple([size if factor in cut else 0 for factor, size in enumerate(sizes)]) if cut else len(sizes),
         rule.reduction_factors,
         rule.need_replication_factors,
         rule.permutation_factors,
@@ -187,7 +210,9 @@ def prefix_beside_other_factors(axis: AxisRef, tensor: TensorFactorShardings, fa
     """The largest prefix of `axis` that shards no other factor of the tensor."""
     fitting: AxisRef | None = axis
     for other, sharding in enumerate(tensor.factors):
-        if fitting is not None and sharding is not None and other != factor:
+        if fitting is None or sharding is None or other == factor:
+            continue
+        if sharding.axes or sharding.overflow_axes:
             fitting = prefix_without_overlap(fitting, sharding.all_axes)
     return fitting
 
@@ -243,13 +268,10 @@ def propagate_aggressive(
         return projection
     step = _Step(axes_per_factor, rule.factor_sizes, mesh, conservative)
     order = step.order(projection, elementwise)
-    first_result = len(projection.operands)
-    for index in (*range(first_result, len(projection.tensors)), *range(first_result)):
-        limits = projection.results if elementwise and index < first_result else ()
-        tensor = step.expanded(projection.tensors[index], order, limits)
-        if tensor is not projection.tensors[index]:
-            projection = projection.replace_tensor(index, tensor)
-    return projection
+    results = tuple([step.expanded(tensor, order, ()) for tensor in projection.results])
+    limits = results if elementwise else ()
+    operands = tuple([step.expanded(tensor, order, limits) for tensor in projection.operands])
+    return projection.replaced(operands, results)
 
 
 def _may_expand(projection: ShardingProjection, axes_per_factor: Sequence[Axes]) -> bool:
@@ -272,6 +294,11 @@ class _Step:
 
     def order(self, projection: ShardingProjection, elementwise: bool) -> list[int]:
         """The factors that have axes, those first that win a conflict."""
+        factors = [factor for factor, axes in enumerate(self.axes_per_factor) if axes]
+        names = [axis.name for factor in factors for axis in self.axes_per_factor[factor]]
+        if len(set(names)) == len(names):
+            # There is no conflict.
+            return factors
         sources = self._largest_sources(projection)
 
         def key(factor: int) -> tuple[int, int, int, int]:
@@ -279,7 +306,7 @@ class _Step:
             sharded = total_size(self.axes_per_factor[factor], self.mesh) if elementwise else 0
             return -size, -sharded, index, factor
 
-        return sorted((factor for factor, axes in enumerate(self.axes_per_factor) if axes), key=key)
+        return sorted(factors, key=key)
 
     def _largest_sources(self, projection: ShardingProjection) -> list[tuple[int, int]]:
         """For each factor the size and the index of the largest tensor that has all its axes; -1 without one."""
@@ -297,6 +324,9 @@ class _Step:
     ) -> TensorFactorShardings:
         """The tensor with what it can take along each factor, and no more than each of `limits` that has the factor."""
         for factor in order:
+            old = tensor.factors[factor]
+            if old is None or not is_strict_prefix(old.axes, self.axes_per_factor[factor]):
+                continue
             axes = self._fitting(tensor, factor)
             for limit in limits:
                 sharding = limit.factors[factor]
@@ -306,21 +336,14 @@ class _Step:
         return tensor
 
     def _fitting(self, tensor: TensorFactorShardings, factor: int) -> Axes:
-        """The axes that the tensor can take along the factor; none if those are no more than it has."""
-        sharding = tensor.factors[factor]
-        if sharding is None or not is_strict_prefix(sharding.axes, self.axes_per_factor[factor]):
-            return ()
+        """The axes that the tensor can take along the factor."""
 
-        def within(axis: AxisRef, sharded_size: int) -> AxisRef | None:
-            return prefix_within_factor(axis, tensor, factor, sharded_size, self.factor_sizes[factor], self.mesh)
+        def fitting(axis: AxisRef, sharded_size: int) -> AxisRef | None:
+            size = self.factor_sizes[factor]
+            within = prefix_within_factor(axis, tensor, factor, sharded_size, size, self.mesh)
+            return None if within is None else prefix_beside_other_factors(within, tensor, factor)
 
-        def beside(axis: AxisRef, sharded_size: int) -> AxisRef | None:
-            return prefix_beside_other_factors(axis, tensor, factor)
-
-        axes = truncate(self.axes_per_factor[factor], within, self.mesh, conservative=self.conservative)
-        if not is_strict_prefix(sharding.axes, axes):
-            return ()
-        return truncate(axes, beside, self.mesh, conservative=self.conservative)
+        return truncate(self.axes_per_factor[factor], fitting, self.mesh, conservative=self.conservative)
 
 
 def _factors(tensor: TensorFactorShardings) -> Iterator[tuple[int, Axes]]:

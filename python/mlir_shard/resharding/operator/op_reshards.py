@@ -133,6 +133,8 @@ def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) ->
         return reshards_to(op, axes_of_factors(op, found), found, meshes)
     rule, before = _projection(op, found, full=False)
     after, partial = _minimally_compatible(op, rule, before)
+    if after is before and not partial:
+        return None
     return _reshards(op, (rule, before, after), partial, found, meshes, full=False)
 
 

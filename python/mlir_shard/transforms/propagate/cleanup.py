@@ -79,8 +79,8 @@ class CloseShardings(ModulePass):
 
 def _closed(sharding: TensorSharding) -> TensorSharding:
     # On a closed dimension without axes a priority has no effect.
-    dims = (dim.closed() if dim.axes else DimensionSharding((), is_closed=True) for dim in sharding.dim_shardings)
-    return replace(sharding, dim_shardings=tuple(dims), replicated_axes=())
+    dims = [DimensionSharding(dim.axes, True, dim.priority if dim.axes else None) for dim in sharding.dim_shardings]
+    return TensorSharding(sharding.mesh_or_ref, tuple(dims), (), sharding.unreduced_axes, sharding.reduction_op)
 
 
 BROADCAST = "stablehlo.broadcast_in_dim"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mlir_shard.sharding import Mesh, OpShardingRule, PropagationDirection, TensorSharding
 from mlir_shard.sharding.projection import ShardingProjection
-from mlir_shard.sharding.propagation import Directions
+from mlir_shard.sharding.propagation import Directions, agree
 from mlir_shard.sharding.propagation_edges import AxisMove, axis_moves
 from mlir_shard.sharding.rule import FactorType
 from mlir_shard.sharding.tensor import EdgeFrame
@@ -66,7 +66,7 @@ class Steps:
         # By the identity of the rules of the graph.
         self._factor_types: dict[int, tuple[FactorType, ...]] = {}
         # The directions of a phase, by all of a kind that they depend on.
-        self._turns: dict[Hashable, dict[FactorType, PropagationDirection]] = {}
+        self._turns: dict[Hashable, Directions] = {}
         self._moves: dict[tuple[int, States], tuple[AxisMove, ...]] = {}
 
     def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
@@ -93,12 +93,11 @@ class Steps:
         if types is None:
             types = tuple(map(kind.rule.factor_type, range(kind.rule.num_factors)))
             self._factor_types[id(kind.rule)] = types
-        turn = (phase, kind.op_class, kind.shared_operands, kind.op_name)
-        by_type = self._turns.setdefault(turn, {})
-        for factor_type in types:
-            if factor_type not in by_type:
-                by_type[factor_type] = phase(kind, factor_type)
-        return tuple([by_type[factor_type] for factor_type in types])
+        turn = (phase, kind.op_class, kind.shared_operands, kind.op_name, types)
+        directions = self._turns.get(turn)
+        if directions is None:
+            directions = self._turns[turn] = tuple([phase(kind, factor_type) for factor_type in types])
+        return directions
 
     def __call__(self, behaviour: int, before: States) -> States | None:
         """The states of a node's places after a step from those before, None where all stay."""
@@ -143,7 +142,8 @@ class Steps:
     def _project(self, behaviour: _Behaviour, shardings: list[TensorSharding | None]) -> _Projected | None:
         """A step along factors; None where it changes nothing."""
         found = common_mesh(shardings, self._graph.meshes)
-        if found is None:
+        # Mostly nothing is to propagate any more.
+        if found is None or agree(shardings, behaviour.rule):
             return None
         mesh_or_ref, mesh = found
         rule, count = behaviour.rule, len(behaviour.rule.operand_mappings)

@@ -47,9 +47,10 @@ class Way(Enum):
     @staticmethod
     def of(name: str) -> Way:
         """How ops of a name are treated."""
-        if has_edges(name):
-            return Way.EDGES
-        return {"func.call": Way.CALL, "func.return": Way.RETURN, "sdy.reshard": Way.RESHARD}.get(name, Way.OTHER)
+        return Way.EDGES if has_edges(name) else _WAYS.get(name, Way.OTHER)
+
+
+_WAYS = {"func.call": Way.CALL, "func.return": Way.RETURN, "sdy.reshard": Way.RESHARD}
 
 
 class Signature(NamedTuple):
