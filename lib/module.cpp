@@ -45,11 +45,6 @@ public:
     return uses;
   }
 
-  py::tuple functionCallsIn(const py::capsule &module) const {
-    FunctionCalls found = functionCalls(capi, host.operation(module));
-    return py::make_tuple(std::move(found.calls), std::move(found.operations));
-  }
-
   std::vector<py::capsule> firstOperationsBelow(const py::capsule &op) const {
     return host.capsules(firstOperations(capi, host.operation(op)));
   }
@@ -251,9 +246,6 @@ PYBIND11_MODULE(_native, module) {
            "dimensions, but for which sizes are 1, which are equal, and the order of the tensors by their elements.")
       .def("first_operations", &Host::firstOperationsBelow, py::arg("op"),
            "The first operation of each name under an operation, in pre-order.")
-      .def("function_calls", &Host::functionCallsIn, py::arg("module"),
-           "The calls in the functions of a module, as the symbols of the function around and of the one called; and the\n"
-           "names of all operations in it.")
       .def("operations_named", &Host::operationsNamedBelow, py::arg("op"), py::arg("names"), py::arg("post_order"),
            "The operations under one that have one of the names: in pre-order, or each after those inside it.")
       .def("children", &Host::childrenOf, py::arg("op"), py::arg("name"), "The operations of a name right in one.")

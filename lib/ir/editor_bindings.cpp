@@ -62,7 +62,9 @@ public:
     return host.capsules(distinctAttributes(capi, host.operation(op), {name, holders}));
   }
 
-  bool mayHaveUnusedBelow(const Capsule &op) const { return mayHaveUnused(capi, host.operation(op)); }
+  bool mayHaveUnusedBelow(const Capsule &op, const std::vector<std::string> &ofSdy) const {
+    return mayHaveUnused(capi, host.operation(op), ofSdy);
+  }
 
   py::tuple eliminateCommonBelow(const Capsule &op, const PurityOfNames &purities,
                                  const std::function<Purity(Capsule)> &ofOperation) const {
@@ -192,8 +194,8 @@ void defineEditor(py::module_ &module) {
            py::arg("replaced"),
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
            "for each, in the order of the text.")
-      .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"),
-           "Whether an operation below one that is not of sdy is dead if it has no effects.")
+      .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"), py::arg("of_sdy"),
+           "Whether an operation below one is dead if it has no effects. Of sdy's only those of the given names count.")
       .def("eliminate_common", &Editor::eliminateCommonBelow, py::arg("op"), py::arg("purities"),
            py::arg("of_operation"),
            "Replaces operations below one by equal ones before them and erases unused ones. Returns whether there was\n"

@@ -313,31 +313,4 @@ std::vector<MlirOperation> childrenNamed(const Capi &capi, MlirOperation op, con
   return found;
 }
 
-FunctionCalls functionCalls(const Capi &capi, MlirOperation module) {
-  const std::vector<const void *> names = identifiers(capi, module, {"func.func", "func.call"});
-  FunctionCalls found;
-  PointerMap seen;
-  const auto note = [&](MlirOperation op) {
-    const MlirIdentifier name = capi.mlirOperationGetName(op);
-    if (seen.insert(name.pointer, 0).second)
-      found.operations.emplace_back(toView(capi.mlirIdentifierStr(name)));
-    return name.pointer;
-  };
-  eachChild(capi, module, [&](MlirOperation child) {
-    const bool isFunction = note(child) == names[0];
-    std::unordered_set<const void *> callees;
-    eachBelow(capi, child, false, [&](MlirOperation op) {
-      if (note(op) == names[1] && isFunction)
-        callees.insert(capi.mlirOperationGetInherentAttributeByName(op, toStringRef("callee")).pointer);
-    });
-    if (callees.empty())
-      return;
-    const MlirAttribute symbol = capi.mlirOperationGetInherentAttributeByName(child, toStringRef("sym_name"));
-    for (const void *callee : callees)
-      found.calls.emplace_back(toView(capi.mlirStringAttrGetValue(symbol)),
-                               toView(capi.mlirFlatSymbolRefAttrGetValue({callee})));
-  });
-  return found;
-}
-
 } // namespace mlir_shard

@@ -76,12 +76,4 @@ std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root,
 // The operations of a name right in the regions of `op`.
 std::vector<MlirOperation> childrenNamed(const Capi &capi, MlirOperation op, const std::string &name);
 
-// The calls in the functions of a module, as the symbol of the function that a `func.call` is in and that of the one it
-// calls, each pair once; and the names of all operations in the module.
-struct FunctionCalls {
-  std::vector<std::pair<std::string, std::string>> calls;
-  std::vector<std::string> operations;
-};
-FunctionCalls functionCalls(const Capi &capi, MlirOperation module);
-
 } // namespace mlir_shard

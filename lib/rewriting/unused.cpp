@@ -41,10 +41,12 @@ bool mayBeDead(const Capi &capi, MlirOperation op) {
 
 } // namespace
 
-bool mayHaveUnused(const Capi &capi, MlirOperation root) {
+bool mayHaveUnused(const Capi &capi, MlirOperation root, const std::vector<std::string> &ofSdy) {
+  const std::vector<const void *> counted = identifiers(capi, root, ofSdy);
   bool found = false;
   eachBelow(capi, root, false, [&](MlirOperation op) {
-    found = found || (mayBeDead(capi, op) && nameOf(capi, op).rfind("sdy.", 0) != 0);
+    found = found || (mayBeDead(capi, op) && (nameOf(capi, op).rfind("sdy.", 0) != 0 ||
+                                              contains(counted, capi.mlirOperationGetName(op).pointer)));
   });
   return found;
 }

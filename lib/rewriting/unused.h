@@ -15,9 +15,9 @@ namespace mlir_shard {
 // Whether a result of an operation has a use.
 bool isUsed(const Capi &capi, MlirOperation op);
 
-// Whether an operation under `root` may be dead, of those that are not of sdy: no result is used, and it is neither a
-// terminator nor a symbol.
-bool mayHaveUnused(const Capi &capi, MlirOperation root);
+// Whether an operation under `root` may be dead: no result is used, and it is neither a terminator nor a symbol. Of
+// sdy's operations only those of the names in `ofSdy` count.
+bool mayHaveUnused(const Capi &capi, MlirOperation root, const std::vector<std::string> &ofSdy);
 
 // Erases the operations under `root` with the names in `pure` that have no used result, the last one first, so that
 // those that only such ones use go too; of those named in `others` the ones of which `isPure` says it. Returns whether

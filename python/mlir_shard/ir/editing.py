@@ -72,6 +72,11 @@ class Contents:
             return any(map(names, chain(*both)))
         return not all(one.isdisjoint(names) for one in both)
 
+    def without(self, names: Collection[str]) -> Contents:
+        """The same without operations of these names."""
+        left = self.operations.difference(names)
+        return Contents(left, self.attributes, self.has_branches, self.has_empty_tensors)
+
     def __or__(self, other: Contents) -> Contents:
         return Contents(
             self.operations | other.operations,
@@ -126,9 +131,9 @@ def replace_attributes(root: Any, name: str, holders: Sequence[str], replaced: C
     )
 
 
-def may_have_unused(root: Any) -> bool:
-    """Whether an operation below `root` has no used result and may be dead; those of sdy do not count."""
-    return _editor().may_have_unused(root.operation._CAPIPtr)
+def may_have_unused(root: Any, of_sdy: Sequence[str] = ()) -> bool:
+    """Whether an operation below `root` has no used result and may be dead; of sdy's only those named count."""
+    return _editor().may_have_unused(root.operation._CAPIPtr, of_sdy)
 
 
 def eliminate_common_ops(

@@ -42,15 +42,19 @@ class Analyses:
         found: T = self._cached[key]
         return found
 
-    def update(self, changed: bool | Changes | None) -> None:
-        """Invalidates analyses after a pass; `changed` is what its `run` returned."""
+    def update(self, changed: bool | Changes | None, op: Any) -> None:
+        """Invalidates analyses after a pass on `op`; `changed` is what its `run` returned."""
         if changed is False:
             return
         self._cached.clear()
         if not isinstance(changed, Changes):
             self._contents = None
-        elif self._contents is not None:
-            # Changed operations are in the root too. Erased ones are unknown, so nothing is removed.
+            return
+        self._cached.update({(analyze, op): result for analyze, result in changed.analyses.items()})
+        if self._contents is not None:
+            if changed.without and op == self._root:
+                self._contents = self._contents.without(changed.without)
+            # Changed operations are in the root too. Other erased ones are unknown, so nothing else is removed.
             self._contents |= contents_of_all(changed.ops) | contents_of_all(changed.moved)
             # Nothing inside of those whose attributes alone have changed is new.
             self._contents |= contents_of_all(changed.attributed, alone=True)

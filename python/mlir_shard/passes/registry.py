@@ -22,7 +22,7 @@ import inspect
 import pkgutil
 import re
 import typing
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -72,12 +72,16 @@ class Changes:
         only as far as they have to come after them, or look at the operations that make their operands.
     attributed: operations of which it has changed attributes alone.
     everywhere: discardable attributes of sdy that it may have changed on any operation, argument or result.
+    without: names of operations of which it has left none.
+    analyses: results of analyses of the operation the pass ran on that hold now, by function.
     """
 
     ops: Sequence[Any] = ()
     attributed: Sequence[Any] = ()
     everywhere: Sequence[str] = ()
     moved: Sequence[Any] = ()
+    without: Collection[str] = ()
+    analyses: Mapping[Callable[[Any], Any], Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(option,))

@@ -206,7 +206,7 @@ class _Run:
     def _run_host(self, op: Any, anchor: str, group: list[Step]) -> bool:
         errors = len(self.errors)
         text = ",".join(map(step_text, group))
-        self.analyses.update(None)
+        self.analyses.update(None, op)
         self._set_at_work(op, f"in {_passes_in_words(group)} on this '{op.name}'")
         try:
             with self._errors_to_handlers():
@@ -258,7 +258,7 @@ class _Run:
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
             running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
             self._emit(dataclasses.replace(raised, notes=(running,)))
-        self.analyses.update(changed)
+        self.analyses.update(changed, op)
         if len(self.errors) > errors:
             return False
         # As in the host, an operation that is as it was is not verified again.

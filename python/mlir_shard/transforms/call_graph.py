@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import attribute_columns, block_count, functions, named_in_each, operations_named
+from mlir_shard.passes.analyses import analysis, held
 from mlir_shard.passes.registry import PassFailure
 
+T = TypeVar("T")
+CALL = "func.call"
 MAIN = "main"
 MOST_COPIES = 1 << 16
 """The most copies of functions, or of their bodies, that are made: a chain of calls may double at each level."""
@@ -73,15 +76,30 @@ class CallGraph:
     called: dict[str, list[str]]
 
     @staticmethod
-    def of(module: Any, *, has_calls: bool = True) -> CallGraph:
-        """Returns the call graph of a module; without a walk if `has_calls` is False."""
+    def of(module: Any) -> CallGraph:
+        """Returns the call graph of a module."""
         found = functions(module)
-        if not has_calls:
-            return CallGraph(found, {name: [] for name in found}, {name: [] for name in found})
-        calls = dict(zip(found, named_in_each(list(found.values()), "func.call"), strict=True))
+        return CallGraph.between(found, dict(zip(found, named_in_each(list(found.values()), CALL), strict=True)))
+
+    @staticmethod
+    def between(functions: dict[str, Any], calls: dict[str, list[Any]]) -> CallGraph:
+        """Returns the call graph of these functions with the calls in the body of each."""
         (symbols,) = attribute_columns(list(chain.from_iterable(calls.values())), "callee")
         names = (symbol.value for symbol in symbols)
-        return CallGraph(found, calls, {name: list(islice(names, len(inside))) for name, inside in calls.items()})
+        return CallGraph(functions, calls, {name: list(islice(names, len(inside))) for name, inside in calls.items()})
+
+    def without(self, names: Collection[str]) -> CallGraph:
+        """Returns the call graph without the functions of these names, which no other function calls."""
+
+        def kept(of_function: dict[str, T]) -> dict[str, T]:
+            return {name: one for name, one in of_function.items() if name not in names}
+
+        return CallGraph(kept(self.functions), kept(self.calls), kept(self.called))
+
+    @property
+    def all_calls(self) -> list[Any]:
+        """The calls of all functions."""
+        return list(chain.from_iterable(self.calls.values()))
 
     @cached_property
     def post_order(self) -> tuple[str, ...]:
@@ -142,10 +160,28 @@ class CallGraph:
                 )
 
 
+def call_graph(module: Any) -> CallGraph:
+    """Returns the call graph of a module at the start of the current pass: see `passes/analyses.py`."""
+    return analysis(_call_graph, module)
+
+
+def _call_graph(module: Any) -> CallGraph:
+    if held(module).has_any((CALL,)):
+        return CallGraph.of(module)
+    found = functions(module)
+    return CallGraph.between(found, {name: [] for name in found})
+
+
+def changed_call_graph(graph: CallGraph) -> dict[Callable[[Any], Any], Any]:
+    """Returns the `analyses` of `Changes` after which a module has this call graph."""
+    return {_call_graph: graph}
+
+
 class FunctionCopies:
     """Copies functions to the end of a module; no function may call itself, directly or through others.
 
     made: the copies.
+    calls: the calls in the body of each copy, by its symbol.
     """
 
     def __init__(self, module: Any) -> None:
@@ -153,6 +189,7 @@ class FunctionCopies:
         self._symbols = ir.SymbolTable(module)
         self._functions = functions(module)
         self.made: list[Any] = []
+        self.calls: dict[str, list[Any]] = {}
         self._counts: dict[str, int] = {}
 
     def copy(self, name: str) -> str:
@@ -175,7 +212,7 @@ class FunctionCopies:
         if function is None or not has_body(function):
             return 0
         if name not in self._counts:
-            called = (callee(call) for call in operations_named(function, "func.call"))
+            called = (callee(call) for call in operations_named(function, CALL))
             self._counts[name] = 1 + sum(map(self._count, called))
         return self._counts[name]
 
@@ -183,12 +220,13 @@ class FunctionCopies:
         function = self._functions.get(name)
         if function is None or not has_body(function):
             return name
-        called = [self._copy(callee(call)) for call in operations_named(function, "func.call")]
+        called = [self._copy(callee(call)) for call in operations_named(function, CALL)]
         copied = function.clone(ip=self._end)
         copied.attributes[ORIGINAL_NAME] = ir.StringAttr.get(original_name(function), function.context)
-        for call, symbol_of_copy in zip(operations_named(copied, "func.call"), called, strict=True):
-            set_callee(call, symbol_of_copy)
         symbol: str = self._symbols.insert(copied).value
+        self.calls[symbol] = operations_named(copied, CALL) if called else []
+        for call, symbol_of_copy in zip(self.calls[symbol], called, strict=True):
+            set_callee(call, symbol_of_copy)
         self.made.append(copied)
         self._functions[symbol] = copied
         return symbol

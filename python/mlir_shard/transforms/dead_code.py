@@ -36,6 +36,8 @@ def erase_dead_code(root: Any, contents: Contents | None = None) -> bool:
     An unused sharding constraint is not one of them: it constrains its operand. `contents` are what the root holds at
     most, where that is known. Returns whether there may have been one.
     """
+    if not may_have_unused(root, (*_PURE, *_COMPUTATIONS)):
+        return False
     is_changed = _erase_unused_of_host(root)
     while (contents is None or contents.has_any(_ERASABLE)) and erase_unused_of_sdy(root):
         is_changed = True

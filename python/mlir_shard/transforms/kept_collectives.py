@@ -12,7 +12,7 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.verifiers import operations as verifiers
 from mlir_shard.dialects.verifiers.checks import Violation
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.passes.analyses import held_operations
 from mlir_shard.resharding.sharding_steps import Reshard
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.insertion import apply, put_after
@@ -29,7 +29,7 @@ def kept_collectives(module: Any, first_ops: Iterable[Any] | None = None) -> Ite
     all names in the module.
     """
     is_without = first_ops is not None and not any(one.name in COLLECTIVES for one in first_ops)
-    collectives = [] if is_without else operations_named(module, *COLLECTIVES)
+    collectives = () if is_without else held_operations(module, *COLLECTIVES)
     taken = [sharding_of(one.operands[0]) for one in collectives]
     given = [one.attributes[_OUT] for one in collectives]
     changed: list[Any] = []

@@ -103,6 +103,8 @@ class Snapshot:
 
         for op in _all(root):
             where = address(op)
+            if op.name in changes.without:
+                yield f"is there: {op}"
             if where in covered:
                 continue
             now, before = _contents(op), self._contents.get(where)
@@ -115,6 +117,9 @@ class Snapshot:
                 yield f"other types or blocks: {op}"
             if _without(before, changes) != _without(now, changes) and where not in attributed:
                 yield f"other attributes: {op}"
+        for analyze, result in changes.analyses.items():
+            if analyze(root) != result:
+                yield f"another result of {analyze.__name__}"
         for block, now_in in _orders(root):
             # A block that was not there is of an operation that was made.
             before_in = self._orders.get(block, now_in)

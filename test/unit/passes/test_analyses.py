@@ -29,10 +29,10 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 """
 
 
-def _pass(body: Callable[[Any], Any]) -> Pass:
+def _pass(body: Callable[[Any], Any], on: str = "builtin.module") -> Pass:
     class Asked(Pass):
         name = "asked"
-        anchor = "builtin.module"
+        anchor = on
         summary = "Asks for analyses"
 
         def run(self, op: Any) -> Any:
@@ -137,6 +137,43 @@ def test_held_is_never_less_than_the_contents() -> None:
 
     checked = _pass(check)
     mlir_shard.run(_parsed(), [checked, _pass(rename), checked, _pass(drop), checked])
+
+
+def test_held_is_without_what_a_pass_says_is_gone() -> None:
+    found: list[bool] = []
+
+    def look(op: Any) -> bool:
+        found.append("stablehlo.sine" in held(op).operations)
+        return False
+
+    def drop(op: Any) -> Changes:
+        _drop_sine(op)
+        return Changes(without=("stablehlo.sine",))
+
+    mlir_shard.run(_parsed(), [_pass(look), _pass(drop), _pass(look)])
+    # Another function may have one.
+    mlir_shard.run(_parsed(), [_pass(look), _pass(drop, "func.func"), _pass(look)])
+    assert found == [True, False, True, True]
+
+
+def test_an_analysis_holds_that_a_pass_returns() -> None:
+    asked: list[Any] = []
+
+    def count(op: Any) -> int:
+        asked.append(op)
+        return len(operations_named(op, "stablehlo.sine"))
+
+    def read(op: Any) -> bool:
+        assert analysis(count, op) == len(operations_named(op, "stablehlo.sine"))
+        return False
+
+    def drop(op: Any) -> Changes:
+        left = analysis(count, op) - 1
+        _drop_sine(op)
+        return Changes(analyses={count: left})
+
+    mlir_shard.run(_parsed(), [_pass(drop), _pass(read), _pass(read)])
+    assert len(asked) == 1
 
 
 def test_what_is_known_to_be_absent_is_not_looked_for() -> None:

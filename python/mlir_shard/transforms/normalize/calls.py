@@ -14,6 +14,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import (
     attribute_columns,
     block_count,
+    children,
     functions,
     inline_body,
     operations_named,
@@ -32,6 +33,8 @@ from mlir_shard.transforms.call_graph import (
     ORIGINAL_NAME,
     CallGraph,
     FunctionCopies,
+    call_graph,
+    changed_call_graph,
     has_body,
     name_of,
     set_callee,
@@ -60,7 +63,7 @@ class FlattenCallGraph(ModulePass):
     needs = ("func.call",)
 
     def run(self, op: Any) -> bool | Changes:
-        graph = CallGraph.of(op)
+        graph = call_graph(op)
         graph.reject_recursion()
         copies = FunctionCopies(op)
         called: set[str] = set()
@@ -72,7 +75,11 @@ class FlattenCallGraph(ModulePass):
                     changed.append(call)
                 else:
                     called.add(symbol)
-        return Changes(copies.made, changed) if changed else False
+        if not changed:
+            return False
+        functions = graph.functions | dict(zip(copies.calls, copies.made, strict=True))
+        flat = CallGraph.between(functions, graph.calls | copies.calls)
+        return Changes(copies.made, changed, analyses=changed_call_graph(flat))
 
 
 EXECUTION_THREAD = "execution_thread"
@@ -152,18 +159,21 @@ class ImportFuncCalls(ModulePass):
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
 
     def run(self, op: Any) -> bool | Changes:
+        graph = call_graph(op)
         has_sunk = sink_all_func_edges(op)
-        graph = CallGraph.of(op)
         graph.reject_recursion()
         functions = CalledFunctions(graph.functions, sdy.meshes(op))
         imported: dict[str, Any] = {}
         made: list[Any] = []
+        has_others = held(op).has_any((COMPUTATION,))
         (column,) = attribute_columns([call for name in graph.post_order for call in graph.calls[name]], sdy.SHARDING)
         shardings = iter(column)
         for name in graph.post_order:
             for call, called in zip(graph.calls[name], graph.called[name], strict=True):
                 sharding = next(shardings)
                 if called in imported:
+                    # Computations in it are copied too.
+                    has_others = True
                     copied = imported[called].clone(ip=ir.InsertionPoint(call))
                     made.append(functions.put(called, copied, call, sharding))
                     copied.erase()
@@ -175,10 +185,14 @@ class ImportFuncCalls(ModulePass):
             graph.functions[name].erase()
         capsules = list(capsules_of(made))
         if self.add_data_flow_edges_on_named_computations:
-            capsules += add_known_edges(operations_named(op, COMPUTATION)).capsules
+            capsules += add_known_edges(operations_named(op, COMPUTATION) if has_others else made).capsules
         if has_sunk:
             return True
-        return Changes(OperationList(capsules)) if capsules else False
+        without = () if len(made) < sum(map(len, graph.calls.values())) or children(op, "builtin.module") else _CALLS
+        return Changes(OperationList(capsules), without=without) if capsules else False
+
+
+_CALLS = ("func.call",)
 
 
 def _of_one_block(function: Any) -> Any:
@@ -200,7 +214,7 @@ class PreOrderFuncs(ModulePass):
     summary = "Orders functions so that callers come before what they call"
 
     def run(self, op: Any) -> bool:
-        graph = CallGraph.of(op, has_calls="func.call" in held(op).operations)
+        graph = call_graph(op)
         order = graph.post_order[::-1]
         block = op.regions[0].blocks[0]
         if order == tuple(functions(op)) and _are_last(block, len(order)):
@@ -228,8 +242,8 @@ class PropagateShardingFromFuncToCall(ModulePass):
     needs = ("func.call",)
 
     def run(self, op: Any) -> bool:
-        found, meshes = functions(op), sdy.meshes(op)
-        calls = operations_named(op, "func.call")
+        graph, meshes = call_graph(op), sdy.meshes(op)
+        found, calls = graph.functions, graph.all_calls
         symbols, known = attribute_columns(calls, "callee", sdy.SHARDING)
         of_function: dict[str, TensorShardingPerValue | None] = {}
         is_changed = False

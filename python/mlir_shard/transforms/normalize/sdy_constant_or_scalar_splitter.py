@@ -10,7 +10,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, register
-from mlir_shard.transforms.call_graph import CallGraph, FunctionCopies
+from mlir_shard.transforms.call_graph import FunctionCopies, call_graph
 from mlir_shard.transforms.constant_expressions import ConstantExpressions
 
 
@@ -33,7 +33,7 @@ class ConstantOrScalarSplitter(ModulePass):
     split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
 
     def run(self, op: Any) -> bool | Changes:
-        arrays, copies = ModuleArrays(op), FunctionCopies(op)
+        arrays, copies, graph = ModuleArrays(op), FunctionCopies(op), call_graph(op)
         has_split_chains = self.split_inside and ConstantExpressions(arrays, copies).split_chains()
         if has_split_chains:
             arrays = ModuleArrays(op)
@@ -41,7 +41,7 @@ class ConstantOrScalarSplitter(ModulePass):
             _convert_constants(arrays)
         expressions = ConstantExpressions(arrays, copies)
         scopes = expressions.scopes()
-        for name in CallGraph.of(op).post_order if expressions.has_calls else scopes:
+        for name in graph.post_order if expressions.has_calls else scopes:
             expressions.split(scopes[name])
         if has_split_chains:
             return True

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from mlir_shard.asm.module import native_host
 from mlir_shard.ir.editing import attribute_columns, children, is_private
 from mlir_shard.passes import host_passes
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.registry import Changes, Pass, register
+from mlir_shard.transforms.call_graph import call_graph, changed_call_graph
 
 # Of their operations none refers to a symbol that is not a mesh or a grid, but for some.
 _WITHOUT_SYMBOLS = frozenset(
@@ -40,19 +41,19 @@ class SymbolDce(Pass):
         symbols, visibilities = attribute_columns(functions, "sym_name", "sym_visibility")
         if all(one is None or one.value == "public" for one in visibilities):
             return False
-        calls, names = native_host().function_calls(op.operation._CAPIPtr)
-        if not _have_calls_alone(names):
+        if not _have_calls_alone(held(op).operations):
             _run_host(op)
             return None
+        graph = call_graph(op)
         private = {
             symbol.value: function
             for symbol, visibility, function in zip(symbols, visibilities, functions, strict=True)
             if visibility is not None and visibility.value == "private"
         }
-        dead = private.keys() - _called_from_others(calls, private.keys()) if private else ()
+        dead = private.keys() - _called_from_others(graph.called, private.keys())
         for name in dead:
             private[name].erase()
-        return Changes() if dead else False
+        return Changes(analyses=changed_call_graph(graph.without(dead))) if dead else False
 
 
 def _run_host(op: Any) -> None:
@@ -73,11 +74,8 @@ def _are_functions_alone_private(module: Any) -> bool:
     return all(one.name == "func.func" or not (len(one.regions) or is_private(one)) for one in inside)
 
 
-def _called_from_others(calls: Iterable[tuple[str, str]], private: Set[str]) -> set[str]:
-    """The private functions reached by calls from the others; calls are from the first function to the second."""
-    called: dict[str, set[str]] = {}
-    for caller, callee in calls:
-        called.setdefault(caller, set()).add(callee)
+def _called_from_others(called: Mapping[str, Iterable[str]], private: Set[str]) -> set[str]:
+    """The private functions reached by calls from the others; `called` are the functions that each function calls."""
     reached: set[str] = set()
     rest = set(called) - private
     while rest:

@@ -7,26 +7,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import (
     append,
     attribute_columns,
     function_type,
-    functions,
-    operations_named,
     operations_named_in_post_order,
     replace,
     terminator,
 )
 from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS
+from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, register
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.call_graph import ORIGINAL_NAME, set_callee
-from mlir_shard.transforms.data_flow_edges import COMPUTATION, take_shardings
+from mlir_shard.transforms.call_graph import (
+    ORIGINAL_NAME,
+    CallGraph,
+    call_graph,
+    changed_call_graph,
+    set_callee,
+)
+from mlir_shard.transforms.data_flow_edges import COMPUTATION, EDGE, take_shardings
 from mlir_shard.transforms.shardings import Side, shardings_per_value
 
 EXECUTION_THREAD = "execution_thread"
@@ -60,7 +67,10 @@ class ExportNamedComputations(ModulePass):
                 attributes[Side.RESULTS.value] = export.dictionaries_of(results)
             function, symbol = export.function(computation, name, given, attributes)
             made += [function, export.call(computation, symbol, results)]
-        return Changes(made) if made else False
+        # Edges are on these or on others that may have them.
+        others = any(name != COMPUTATION and has_edges(name) for name in held(op).operations)
+        without = (COMPUTATION,) if others else (COMPUTATION, EDGE)
+        return Changes(made, without=without) if made else False
 
 
 class _Export:
@@ -127,10 +137,10 @@ class UnflattenCallGraph(ModulePass):
     )
 
     def run(self, op: Any) -> bool | Changes:
-        found, meshes = functions(op), sdy.meshes(op)
-        every = operations_named(op, "func.call")
-        (symbols,) = attribute_columns(every, "callee")
-        pairs = [(call, name) for call, symbol in zip(every, symbols, strict=True) if (name := symbol.value) in found]
+        graph, meshes = call_graph(op), sdy.meshes(op)
+        found, every = graph.functions, graph.all_calls
+        names = chain.from_iterable(graph.called.values())
+        pairs = [(call, name) for call, name in zip(every, names, strict=True) if name in found]
         calls, called = [call for call, _ in pairs], [name for _, name in pairs]
         copies = _copies({name: found[name] for name in called}, meshes)
         chosen = _most_called(called, copies) if self.dedup_functions_fully else _first_called(called, copies)
@@ -145,7 +155,8 @@ class UnflattenCallGraph(ModulePass):
                 if value is not None:
                     del function.attributes[attribute]
                     changed.append(function)
-        return Changes(attributed=changed) if changed else False
+        now = changed_call_graph(CallGraph.between(found, graph.calls))
+        return Changes(attributed=changed, analyses=now) if changed else False
 
 
 @dataclass(frozen=True, slots=True)

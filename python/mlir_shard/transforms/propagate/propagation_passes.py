@@ -133,13 +133,12 @@ class PropagationPass(ModulePass):
 
             change_verified(op, change)
             return None
-        resharded, attributed = self._propagate(op, reader, plan)
-        if separated or self.debug_sharding_origins or self.debug_propagation_edge_sharding:
-            return None
-        return Changes(resharded, attributed, (sdy.SHARDING, sdy.SHARDING_RULE))
+        changes = self._propagate(op, reader, plan)
+        is_all = not (separated or self.debug_sharding_origins or self.debug_propagation_edge_sharding)
+        return changes if is_all else None
 
-    def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> tuple[list[Any], list[Any]]:
-        """Returns the operations made or given other operands, and those given other attributes than `Changes` says."""
+    def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> Changes:
+        """Returns what has changed but for debug information."""
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = begin_record(op, reader, origins=origins) if origins or edges or self.observers else None
@@ -153,11 +152,12 @@ class PropagationPass(ModulePass):
             write_record(reader, record, origins=origins, edges=edges)
         if self.keep_sharding_rules:
             _attach_rules(reader.ops_with_rules())
-        elif self.keep_particular_rules:
-            _attach_rules(reader.ops_with_rules_of_context())
-        else:
-            _remove_rules(reader)
-        return resharded, written
+            return Changes(resharded, written, (sdy.SHARDING, sdy.SHARDING_RULE))
+        if self.keep_particular_rules:
+            written += _attach_rules(reader.ops_with_rules_of_context())
+        elif sdy.SHARDING_RULE in held(op).attributes:
+            written += _remove_rules(reader)
+        return Changes(resharded, written, (sdy.SHARDING,))
 
     def _read(self, module: Any, plan: Plan, reuses: bool = True) -> ModuleReader:
         rule_for = rules_of_run(RuleOptions(conservative=self.conservative_propagation), reuses=reuses)
@@ -211,18 +211,23 @@ def _spelled(sharding: TensorSharding | None) -> str:
     return "none" if sharding is None else str(sharding)
 
 
-def _attach_rules(ops: Iterable[tuple[Any, OpShardingRule]]) -> None:
+def _attach_rules(ops: Iterable[tuple[Any, OpShardingRule]]) -> list[Any]:
+    """Attaches the rules that can be described; returns their operations."""
+    attributed = []
     for op, rule in ops:
         if is_describable(op):
             op.attributes[sdy.SHARDING_RULE] = sdy.attribute(rule)
+            attributed.append(op)
+    return attributed
 
 
-def _remove_rules(reader: ModuleReader) -> None:
-    """Takes away all rules that are not the user's."""
+def _remove_rules(reader: ModuleReader) -> list[Any]:
+    """Removes all rules that are not the user's; returns their operations."""
     uses, distinct = reader.arrays.attributed(sdy.SHARDING_RULE)
-    for op, index in uses:
-        if not sdy.value(distinct[index]).is_custom_rule:
-            del reader.arrays.operation(op).attributes[sdy.SHARDING_RULE]
+    removed = [reader.arrays.operation(op) for op, index in uses if not sdy.value(distinct[index]).is_custom_rule]
+    for op in removed:
+        del op.attributes[sdy.SHARDING_RULE]
+    return removed
 
 
 @register

@@ -9,9 +9,10 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
-from mlir_shard.ir.editing import attribute_columns, functions, operations_named
+from mlir_shard.ir.editing import attribute_columns
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import TensorSharding
+from mlir_shard.transforms.call_graph import call_graph
 from mlir_shard.transforms.data_flow_edges import set_result_shardings
 from mlir_shard.transforms.shardings import Side, shardings_per_value
 
@@ -27,10 +28,11 @@ class InsertFuncCallReshards(Pass):
     needs = ("func.call",)
 
     def run(self, op: Any) -> bool | Changes:
-        calls = operations_named(op, "func.call")
+        graph = call_graph(op)
+        calls = graph.all_calls
         if not calls:
             return False
-        found, meshes = functions(op), sdy.meshes(op)
+        found, meshes = graph.functions, sdy.meshes(op)
         given = {name: shardings_per_value(function, Side.RESULTS, meshes) for name, function in found.items()}
         symbols, attributes = attribute_columns(calls, "callee", sdy.SHARDING)
         changes: dict[tuple[Any, Any], _Change | None] = {}
