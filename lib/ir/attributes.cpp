@@ -82,8 +82,9 @@ std::vector<MlirAttribute> distinctAttributes(const Capi &capi, MlirOperation ro
   return distinct;
 }
 
-void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
-                       const std::function<MlirAttribute(MlirAttribute)> &replaced) {
+ReplacedAttributes replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
+                                     const std::function<MlirAttribute(MlirAttribute)> &replaced) {
+  ReplacedAttributes result;
   std::unordered_map<const void *, MlirAttribute> known;
   EntryReplacer entries(capi, capi.mlirOperationGetContext(root), places.name);
   const auto replacement = [&](MlirAttribute attribute) {
@@ -95,10 +96,18 @@ void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlac
   const auto replaceOfHolder = [&](MlirOperation op) {
     const MlirIdentifier name =
         capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(places.name));
-    for (const MlirNamedAttribute &named : attributesOf(capi, op))
-      if (!(named.name == name))
-        if (MlirAttribute now = replacement(named.attribute); !(now == named.attribute))
-          capi.mlirOperationSetAttributeByName(op, capi.mlirIdentifierStr(named.name), now);
+    bool isChanged = false;
+    for (const MlirNamedAttribute &named : attributesOf(capi, op)) {
+      if (named.name == name)
+        continue;
+      if (const MlirAttribute now = replacement(named.attribute); !(now == named.attribute)) {
+        capi.mlirOperationSetAttributeByName(op, capi.mlirIdentifierStr(named.name), now);
+        isChanged = true;
+      }
+    }
+    if (isChanged)
+      result.holders.push_back(op);
+    result.isAny = result.isAny || isChanged;
   };
   const auto replaceOfFunction = [&](MlirOperation op) {
     for (Side side : bothSides) {
@@ -118,12 +127,16 @@ void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlac
             op, key,
             capi.mlirArrayAttrGet(capi.mlirOperationGetContext(op), static_cast<std::intptr_t>(dictionaries.size()),
                                   dictionaries.data()));
+      result.isAny = result.isAny || isChanged;
     }
   };
   eachPlace(capi, root, places, replaceOfHolder, replaceOfFunction, [&](MlirOperation op, MlirAttribute attribute) {
-    if (MlirAttribute now = replacement(attribute); !(now == attribute))
+    if (MlirAttribute now = replacement(attribute); !(now == attribute)) {
       capi.mlirOperationSetDiscardableAttributeByName(op, toStringRef(places.name), now);
+      result.isAny = true;
+    }
   });
+  return result;
 }
 
 void removeAttributes(const Capi &capi, MlirOperation root, const std::string &wanted) {

@@ -32,10 +32,16 @@ struct AttributePlaces {
 // The distinct attributes in those places of `root` and below it.
 std::vector<MlirAttribute> distinctAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places);
 
+// Whether an attribute has been replaced, and the operations named in `holders` of which one has, but for discardable ones.
+struct ReplacedAttributes {
+  bool isAny = false;
+  std::vector<MlirOperation> holders;
+};
+
 // Replaces the attributes in those places of `root` and below it by what `replaced` gives. It is asked once for each
 // distinct one, in the order of the text.
-void replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
-                       const std::function<MlirAttribute(MlirAttribute)> &replaced);
+ReplacedAttributes replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
+                                     const std::function<MlirAttribute(MlirAttribute)> &replaced);
 
 // Removes the discardable attributes of `root` and below it that are called `name`, or that are of a dialect, which
 // is its name with the dot.

@@ -89,11 +89,13 @@ public:
     removeAttributes(capi, host.operation(op), name);
   }
 
-  void replaceAttributesBelow(const Capsule &op, const std::string &name, const std::vector<std::string> &holders,
-                              const std::function<Capsule(Capsule)> &replaced) const {
-    replaceAttributes(capi, host.operation(op), {name, holders}, [&](MlirAttribute attribute) {
-      return host.attribute(replaced(host.capsule(attribute)));
-    });
+  py::tuple replaceAttributesBelow(const Capsule &op, const std::string &name, const std::vector<std::string> &holders,
+                                   const std::function<Capsule(Capsule)> &replaced) const {
+    const ReplacedAttributes found =
+        replaceAttributes(capi, host.operation(op), {name, holders}, [&](MlirAttribute attribute) {
+          return host.attribute(replaced(host.capsule(attribute)));
+        });
+    return py::make_tuple(found.isAny, host.capsules(found.holders));
   }
 
   py::tuple signatureColumnOf(const Capsule &function, Side side, const std::string &name) const {
@@ -193,7 +195,7 @@ void defineEditor(py::module_ &module) {
       .def("replace_attributes", &Editor::replaceAttributesBelow, py::arg("op"), py::arg("name"), py::arg("holders"),
            py::arg("replaced"),
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
-           "for each, in the order of the text.")
+           "for each, in the order of the text. Returns whether one has been replaced, and the `holders` of which one has.")
       .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"), py::arg("of_sdy"),
            "Whether an operation below one is dead if it has no effects. Of sdy's only those of the given names count.")
       .def("eliminate_common", &Editor::eliminateCommonBelow, py::arg("op"), py::arg("purities"),

@@ -124,11 +124,17 @@ def distinct_attributes(root: Any, name: str, holders: Sequence[str]) -> list[An
     return [_attribute(one) for one in _editor().distinct_attributes(root.operation._CAPIPtr, name, holders)]
 
 
-def replace_attributes(root: Any, name: str, holders: Sequence[str], replaced: Callable[[Any], Any]) -> None:
-    """Replaces those attributes by what `replaced` gives, asked once for each, in the order of the text."""
-    _editor().replace_attributes(
+def replace_attributes(
+    root: Any, name: str, holders: Sequence[str], replaced: Callable[[Any], Any]
+) -> OperationList | None:
+    """Replaces those attributes by what `replaced` gives, asked once for each, in the order of the text.
+
+    Returns the operations named in `holders` of which an attribute has been replaced; None if none has been anywhere.
+    """
+    is_any, changed = _editor().replace_attributes(
         root.operation._CAPIPtr, name, holders, lambda capsule: replaced(_attribute(capsule))._CAPIPtr
     )
+    return OperationList(changed) if is_any else None
 
 
 def may_have_unused(root: Any, of_sdy: Sequence[str] = ()) -> bool:

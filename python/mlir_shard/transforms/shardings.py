@@ -24,6 +24,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.op_names import op_names
+from mlir_shard.ir.operation_list import OperationList
 from mlir_shard.passes.analyses import analysis
 from mlir_shard.passes.registry import PassFailure, shared
 from mlir_shard.rules import RuleCache, RuleOptions
@@ -242,9 +243,11 @@ def used_axes(
     return used, refs
 
 
-def transform_shardings(root: Any, transform: Transform) -> None:
+def transform_shardings(root: Any, transform: Transform) -> OperationList | None:
     """Replaces each sharding of `root` and below it by `transform` of it; asked in text order, once per distinct
     attribute.
+
+    Returns the operations of the sdy dialect of which it has replaced own attributes; None if it has changed nothing.
 
     Shardings are the attribute `sdy.sharding` of an operation, an argument or a result, and the shardings that
     operations of the sdy dialect have in attributes of their own.
@@ -259,7 +262,7 @@ def transform_shardings(root: Any, transform: Transform) -> None:
             return sdy.attribute(shardings, attribute.context)
         return attribute
 
-    replace_attributes(root, sdy.SHARDING, SHARDING_HOLDERS, changed)
+    return replace_attributes(root, sdy.SHARDING, SHARDING_HOLDERS, changed)
 
 
 COMPUTING = RuleOptions(computing=True)

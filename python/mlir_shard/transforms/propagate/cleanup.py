@@ -27,7 +27,7 @@ from mlir_shard.ir.editing import (
 )
 from mlir_shard.ir.operation_list import OperationList, capsules_of
 from mlir_shard.ir.values import users as users_of
-from mlir_shard.passes.analyses import analysis, held_operations
+from mlir_shard.passes.analyses import held_operations
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, FunctionPass, ModulePass, register
 from mlir_shard.rules.builder import shape_of
@@ -51,14 +51,12 @@ from mlir_shard.transforms.data_flow_edges import (
 from mlir_shard.transforms.func_edges import FUNC_EDGE, sink_func_edges
 from mlir_shard.transforms.kept_collectives import kept_collectives
 from mlir_shard.transforms.shardings import (
-    SHARDING_HOLDERS,
     Side,
     attributes_of,
     rank_of,
     replace_shardings,
     set_attributes,
     set_shardings,
-    shardings_in,
     transform_shardings,
 )
 
@@ -71,10 +69,8 @@ class CloseShardings(ModulePass):
     summary = "Closes tensor shardings and drops replicated axes"
 
     def run(self, op: Any) -> bool | Changes:
-        if all(_closed(sharding) == sharding for sharding in analysis(shardings_in, op)):
-            return False
-        transform_shardings(op, _closed)
-        return Changes(attributed=held_operations(op, *SHARDING_HOLDERS), everywhere=(sdy.SHARDING,))
+        changed = transform_shardings(op, _closed)
+        return False if changed is None else Changes(attributed=changed, everywhere=(sdy.SHARDING,))
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from itertools import takewhile
 from typing import Any
 
@@ -12,7 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import replica_groups
-from mlir_shard.ir.editing import operations_named, operations_with, remove_attributes
+from mlir_shard.ir.editing import operations_named, operations_with, remove_attributes, replace
 from mlir_shard.ir.values import defining_op, has_one_use
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import DimensionSharding, TensorSharding
@@ -134,7 +134,7 @@ class RemoveSubAxesInInputOutputShardings(Pass):
 
 
 def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:
-    return replace(sharding, dim_shardings=tuple(map(_whole_axes, sharding.dim_shardings)))
+    return dataclasses.replace(sharding, dim_shardings=tuple(map(_whole_axes, sharding.dim_shardings)))
 
 
 def _whole_axes(dim: DimensionSharding) -> DimensionSharding:
@@ -156,18 +156,7 @@ class ShardingConstraintToReshard(Pass):
         constraints = operations_named(op, "sdy.sharding_constraint")
         made = []
         for constraint in constraints:
-            attributes = {name: constraint.attributes[name] for name in constraint.attributes}
-            with ir.InsertionPoint(constraint):
-                reshard = ir.Operation.create(
-                    "sdy.reshard",
-                    [constraint.results[0].type],
-                    [constraint.operands[0]],
-                    attributes,
-                    loc=constraint.location,
-                )
-            constraint.results[0].replace_all_uses_with(reshard.results[0])
-            constraint.erase()
-            made.append(reshard)
+            made.append(replace(constraint, "sdy.reshard", {}, dropped=()))
         return Changes(made) if made else False
 
 
