@@ -10,6 +10,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, ModulePass, register
+from mlir_shard.rules.constants import CONSTANTS
 from mlir_shard.transforms.call_graph import FunctionCopies, call_graph
 from mlir_shard.transforms.constant_expressions import ConstantExpressions
 
@@ -33,10 +34,10 @@ class ConstantOrScalarSplitter(ModulePass):
     split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
 
     def run(self, op: Any) -> bool | Changes:
-        arrays, copies, graph = ModuleArrays(op), FunctionCopies(op), call_graph(op)
+        arrays, copies, graph = _arrays(op), FunctionCopies(op), call_graph(op)
         has_split_chains = self.split_inside and ConstantExpressions(arrays, copies).split_chains()
         if has_split_chains:
-            arrays = ModuleArrays(op)
+            arrays = _arrays(op)
         if self.convert_constants:
             _convert_constants(arrays)
         expressions = ConstantExpressions(arrays, copies)
@@ -46,6 +47,11 @@ class ConstantOrScalarSplitter(ModulePass):
         if has_split_chains:
             return True
         return Changes(copies.made, moved=arrays.made())
+
+
+def _arrays(op: Any) -> ModuleArrays:
+    """The operations; to expressions it makes no difference what sizes those have that are not constants."""
+    return ModuleArrays(op, any_sizes=lambda name: name not in CONSTANTS)
 
 
 def _convert_constants(arrays: ModuleArrays) -> None:
