@@ -41,6 +41,7 @@ class RuleOptions:
 
 
 RuleFunction = Callable[[Any, RuleOptions], "OpShardingRule | None"]
+ContextKey = Callable[[Any], Hashable]
 ROLE = "sharding rule"
 
 
@@ -53,8 +54,19 @@ class Entry:
     """What is registered for ops: see `sharding_rule`."""
 
     function: RuleFunction
-    context_key: Callable[[Any], Hashable] | None
+    context_key: ContextKey | None
     any_sizes: bool = False
+    computing_context_key: ContextKey | None = None
+
+    def context_key_for(self, options: RuleOptions) -> ContextKey | None:
+        """Returns the context key of rules with these options; None if they look at nothing beside the op."""
+        has_own = options.computing and self.computing_context_key is not None
+        return self.computing_context_key if has_own else self.context_key
+
+    @property
+    def has_context_key(self) -> bool:
+        """Whether a rule looks at more than the op, with any options."""
+        return self.context_key is not None or self.computing_context_key is not None
 
     @property
     def is_own(self) -> bool:
@@ -72,7 +84,8 @@ _registrations = 0
 def sharding_rule(
     *names: str,
     when: Callable[[Any], bool] | None = None,
-    context_key: Callable[[Any], Hashable] | None = None,
+    context_key: ContextKey | None = None,
+    computing_context_key: ContextKey | None = None,
     any_sizes: bool = False,
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the sharding rule of ops.
@@ -85,7 +98,8 @@ def sharding_rule(
 
     The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
     Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
-    more (a region, the ops around) says by `context_key` what tells two such ops apart. A rule for `any_sizes` copies
+    more (a region, the ops around) says by `context_key` what tells two such ops apart; where a rule for `computing`
+    looks at something else, `computing_context_key` does for that. A rule for `any_sizes` copies
     sizes of dimensions into those of factors, and goes by nothing of them but which are 1 and which are equal, nor do
     attributes that are equal mean something else for other sizes: propagation asks it once for many sizes.
 
@@ -94,7 +108,8 @@ def sharding_rule(
     check_op_names(names)
     if not names and when is None:
         raise RegistrationError("a sharding rule is for ops: give their names, or `when` it is theirs")
-    for role, asked in (("predicate `when`", when), ("`context_key`", context_key)):
+    keys = (("`context_key`", context_key), ("`computing_context_key`", computing_context_key))
+    for role, asked in (("predicate `when`", when), *keys):
         if asked is not None:
             check_takes(role, asked, "op")
 
@@ -102,7 +117,7 @@ def sharding_rule(
         global _registrations
         check_takes(ROLE, function, "op", "options")
         _registrations += 1
-        entry = Entry(function, context_key, any_sizes)
+        entry = Entry(function, context_key, any_sizes, computing_context_key)
         for name in names:
             if name.endswith(".*"):
                 _by_dialect[name.removesuffix(".*")] = entry
@@ -152,25 +167,26 @@ def is_ruled_from_outside(op: Any) -> bool:
 def has_rule_for_any_sizes(name: str) -> bool:
     """Whether rules of ops of this name go by no size of a dimension but as `sharding_rule` says."""
     entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
-    return entry is not None and entry.any_sizes and entry.context_key is None and not has_specific_names(name)
+    return entry is not None and entry.any_sizes and not entry.has_context_key and not has_specific_names(name)
 
 
-def depends_on_context(op: Any) -> bool:
-    """Whether the rule of `op` looks at more than its name, types and attributes."""
+def depends_on_context(op: Any, options: RuleOptions = RuleOptions()) -> bool:
+    """Whether the rule of `op` with these options looks at more than its name, types and attributes."""
     entry = entry_of(op.operation)
-    return entry is not None and entry.context_key is not None
+    return entry is not None and entry.context_key_for(options) is not None
 
 
-def context_of(op: Any) -> tuple[Hashable] | None:
+def context_of(op: Any, options: RuleOptions = RuleOptions()) -> tuple[Hashable] | None:
     """What the rule of `op` looks at beside its name, types and attributes; None where it looks at nothing else.
 
     Raises RuleError where a rule fails to say so.
     """
     entry = entry_of(op.operation)
-    return None if entry is None or entry.context_key is None else (asked_context(entry.context_key, op),)
+    key = None if entry is None else entry.context_key_for(options)
+    return None if key is None else (asked_context(key, op),)
 
 
-def asked_context(context_key: Callable[[Any], Hashable], op: Any) -> Hashable:
+def asked_context(context_key: ContextKey, op: Any) -> Hashable:
     """What the `context_key` of a rule gives for an op; raises RuleError where it fails."""
     return ask("`context_key` of the sharding rule", context_key, op, raises=RuleError)
 

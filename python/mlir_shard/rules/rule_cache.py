@@ -83,8 +83,9 @@ class RuleCache:
             self._entries[name] = entry_of(op)
         entry = self._entries[name]
         key: Hashable = self._signatures.of(op._CAPIPtr)
-        if entry is not None and entry.context_key is not None:
-            key = (key, asked_context(entry.context_key, op))
+        context_key = None if entry is None else entry.context_key_for(self._options)
+        if context_key is not None:
+            key = (key, asked_context(context_key, op))
         if key not in self._rules:
             if entry is not None and entry.is_own and sdy.SHARDING_RULE not in op.attributes:
                 self._rules[key] = self._own_rule(op, entry, key)
@@ -100,7 +101,7 @@ class RuleCache:
         if found is None:
             return None
         of_any_sizes, sizes = found
-        if entry.any_sizes and entry.context_key is None:
+        if entry.any_sizes and not entry.has_context_key:
             form = self._forms.get(of_any_sizes)
             if form is None:
                 form = self._forms[of_any_sizes] = _RuleForm(*self._asked(op, entry), sizes)

@@ -10,6 +10,7 @@ import pytest
 from rules.modules import ops
 
 from mlir_shard.rules import RuleCache, RuleError, RuleOptions, registry, rule_for, sharding_rule
+from mlir_shard.rules.registry import context_of, depends_on_context, has_rule_for_any_sizes
 from mlir_shard.sharding import OpShardingRule
 
 PAIR = """(%a: tensor<4xf32>) {
@@ -103,6 +104,32 @@ def test_a_rule_may_look_at_more_than_its_op() -> None:
     cache = RuleCache()
     assert cache.rule_for(used) is not None
     assert cache.rule_for(unused) is None
+
+
+def test_a_rule_may_look_at_more_than_its_op_only_for_computing() -> None:
+    asked: list[Any] = []
+
+    def uses(op: Any) -> int:
+        asked.append(op)
+        return len(list(op.results[0].uses))
+
+    @sharding_rule("test.a", computing_context_key=uses)
+    def rule(op: Any, options: RuleOptions) -> OpShardingRule | None:
+        return pointwise(op, options) if not options.computing or list(op.results[0].uses) else None
+
+    used, unused, _ = ops("""(%a: tensor<4xf32>) {
+        %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+        return
+      }""")
+    cache = RuleCache()
+    assert cache.rule_for(used) is cache.rule_for(unused) is not None
+    assert not asked and not depends_on_context(used) and context_of(used) is None
+    computing = RuleOptions(computing=True)
+    cache = RuleCache(computing)
+    assert cache.rule_for(used) is not None and cache.rule_for(unused) is None
+    assert depends_on_context(used, computing) and context_of(used, computing) == (1,)
+    assert not has_rule_for_any_sizes("test.a")
 
 
 def test_dynamic_shapes_have_no_rule() -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import mlir_shard
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.resharding.operator.op_reshards import ShardedOp
-from mlir_shard.rules import partition
+from mlir_shard.rules import partition, registry
 from mlir_shard.rules.partition import PartitionRule, set_result_types
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.reshard import op_choices
@@ -58,6 +59,9 @@ def test_ops_of_equal_context_keys_are_planned_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = dict(registry._by_name)
+    monkeypatch.setattr(registry, "_by_name", rules)
+    concatenate = rules["stablehlo.concatenate"]
     joined = f"""
       %c0 = stablehlo.slice %b [0:8, 0:2] {SHARDED} : (tensor<8x4xf32>) -> tensor<8x2xf32>
       %c1 = stablehlo.negate %c0 {SHARDED} : tensor<8x2xf32>
@@ -65,6 +69,9 @@ def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pyt
         : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x4xf32>
       %c3 = stablehlo.concatenate %a0, %a0, dim = 1 {SHARDED}
         : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x4xf32>"""
+    assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 2
+    # Whether they join slices tells these two apart.
+    rules["stablehlo.concatenate"] = replace(concatenate, computing_context_key=None)
     assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 3
 
 

@@ -7,7 +7,7 @@ A slice of a sharded dimension is selected from the shard, with zeros elsewhere;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-@sharding_rule("stablehlo.slice", context_key=_selected_dims)
+@sharding_rule("stablehlo.slice", computing_context_key=_selected_dims)
 def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
     """As a pad; where that brings less, or can be done, each device finds what is in its shard: a sum."""
     if not options.computing:
@@ -147,11 +147,7 @@ def _exchanged_parts(op: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _context_of_concatenate(op: Any) -> tuple[Hashable, ...]:
-    return _joins_slices(op), _exchanged_parts(op)
-
-
-@sharding_rule("stablehlo.concatenate", context_key=_context_of_concatenate)
+@sharding_rule("stablehlo.concatenate", context_key=_joins_slices, computing_context_key=_exchanged_parts)
 def concatenate(op: Any, options: RuleOptions) -> OpShardingRule:
     """The concatenated dimension must be replicated, but where slices are joined neighbours can exchange elements.
 

@@ -386,7 +386,7 @@ def _not_partitioned(op: Any, error: Exception) -> PassFailure:
 
 def _context_key(op: Any) -> tuple[Hashable] | None:
     try:
-        return context_of(op)
+        return context_of(op, COMPUTING)
     except RuleError as error:
         raise _not_partitioned(op, error) from error
 

@@ -68,12 +68,10 @@ from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shard
 class CompatibleOps:
     """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
 
-    Without `reuses` the reshards around each op are decided for it alone.
+    Without `reuses` the reshards around each op are decided for it alone. Raises PassFailure and RuleError.
 
     made: the operations that were inserted.
     attributed: those that were given other shardings.
-
-    Raises PassFailure and RuleError.
     """
 
     def __init__(
@@ -98,7 +96,8 @@ class CompatibleOps:
         self._is_full = is_full
         self._gathers = gathers
         self._reuses = reuses
-        self._rule_for = rules_of_run(RuleOptions() if cheapest is None else COMPUTING, reuses=reuses)
+        self._options = RuleOptions() if cheapest is None else COMPUTING
+        self._rule_for = rules_of_run(self._options, reuses=reuses)
         self._targets = Targets(function, meshes, self._made, with_reshard=is_full)
         self._cheapest = cheapest
         self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full, reuses=reuses)
@@ -144,7 +143,7 @@ class CompatibleOps:
         # No more has to be known of an op that is left alone, but whether its regions are.
         if way is not Way.OTHER or not (has_regions or self._may_reshard(name)):
             return Signature(name, way, kind, has_regions=has_regions)
-        asks_each = not self._reuses or depends_on_context(op)
+        asks_each = not self._reuses or depends_on_context(op, self._options)
         rule = None if asks_each else self._rule_for(op)
         types = [value.type for value in (*op.operands, *op.results)]
         tensors = () if self._cheapest is None else tuple(map(self._tensor_of, types))
