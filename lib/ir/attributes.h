@@ -32,7 +32,7 @@ struct AttributePlaces {
 // The distinct attributes in those places of `root` and below it.
 std::vector<MlirAttribute> distinctAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places);
 
-// Whether an attribute has been replaced, and the operations named in `holders` of which one has, but for discardable ones.
+// Whether an attribute has been replaced, and the operations named in `holders` that have a new one of their own.
 struct ReplacedAttributes {
   bool isAny = false;
   std::vector<MlirOperation> holders;

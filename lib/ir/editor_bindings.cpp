@@ -195,7 +195,7 @@ void defineEditor(py::module_ &module) {
       .def("replace_attributes", &Editor::replaceAttributesBelow, py::arg("op"), py::arg("name"), py::arg("holders"),
            py::arg("replaced"),
            "Replaces the attributes that `distinct_attributes` gives by what `replaced(attribute)` gives, asked once\n"
-           "for each, in the order of the text. Returns whether one has been replaced, and the `holders` of which one has.")
+           "for each, in the order of the text. Returns whether one has been replaced, and the `holders` with a new one.")
       .def("may_have_unused", &Editor::mayHaveUnusedBelow, py::arg("op"), py::arg("of_sdy"),
            "Whether an operation below one is dead if it has no effects. Of sdy's only those of the given names count.")
       .def("eliminate_common", &Editor::eliminateCommonBelow, py::arg("op"), py::arg("purities"),

@@ -43,9 +43,9 @@ def propagate_basic(
 
 
 def agree(shardings: Iterable[TensorSharding | None], rule: OpShardingRule) -> bool:
-    """Whether all tensors have the same axes along each factor, which no strategy changes then.
+    """Whether all tensors have the same axes along each factor: then no strategy changes them.
 
-    False where a dimension has several factors.
+    Returns False if a dimension has several factors. The shardings have the ranks that the rule has.
     """
     axes_of: dict[int, Axes] = {}
     for sharding, mapping in zip(shardings, rule.tensor_mappings, strict=True):
