@@ -66,7 +66,7 @@ class Steps:
         # By the identity of the rules of the graph.
         self._factor_types: dict[int, tuple[FactorType, ...]] = {}
         # The directions of a phase, by all of a kind that they depend on.
-        self._turns: dict[Hashable, Directions] = {}
+        self._turns: dict[Hashable, dict[FactorType, PropagationDirection]] = {}
         self._moves: dict[tuple[int, States], tuple[AxisMove, ...]] = {}
 
     def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
@@ -93,11 +93,12 @@ class Steps:
         if types is None:
             types = tuple(map(kind.rule.factor_type, range(kind.rule.num_factors)))
             self._factor_types[id(kind.rule)] = types
-        turn = (phase, kind.op_class, kind.shared_operands, kind.op_name, types)
-        directions = self._turns.get(turn)
-        if directions is None:
-            directions = self._turns[turn] = tuple([phase(kind, factor_type) for factor_type in types])
-        return directions
+        turn = (phase, kind.op_class, kind.shared_operands, kind.op_name)
+        by_type = self._turns.setdefault(turn, {})
+        for factor_type in types:
+            if factor_type not in by_type:
+                by_type[factor_type] = phase(kind, factor_type)
+        return tuple([by_type[factor_type] for factor_type in types])
 
     def __call__(self, behaviour: int, before: States) -> States | None:
         """The states of a node's places after a step from those before, None where all stay."""
