@@ -17,8 +17,8 @@ ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vect
                            AnySizes anySizes)
     : capi(capi) {
   {
-    Signatures known(capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes));
-    visit(root, -1, known);
+    Reading reading{{capi, capi.mlirOperationGetContext(root), ignored, std::move(anySizes)}, {}, {}};
+    visit(root, -1, reading);
   }
   shrinkToFit();
 }
@@ -35,37 +35,44 @@ void ModuleArrays::shrinkToFit() {
 }
 
 // Visits what is in the regions of `op`, which is number `parent`.
-void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Signatures &known) {
+void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading) {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
       for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
-        add(capi.mlirBlockGetArgument(block, i), -1);
+        add(capi.mlirBlockGetArgument(block, i), -1, reading);
       eachInBlock(capi, block, [&](MlirOperation child) {
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);
-        signatures.push_back(known.of(child));
+        reading.types.clear();
+        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(child); i < count; ++i)
+          operands.numbers.push_back(add(capi.mlirOperationGetOperand(child, i), -1, reading));
+        operands.endGroup();
+        reading.types.push_back({nullptr});
+        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(child); i < count; ++i)
+          results.numbers.push_back(add(capi.mlirOperationGetResult(child, i), number, reading));
+        results.endGroup();
+        reading.types.push_back({nullptr});
+        signatures.push_back(reading.known.ofTypes(child, reading.types));
         if (static_cast<std::size_t>(signatures.back()) == representatives.size())
           representatives.push_back(child);
-        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(child); i < count; ++i)
-          operands.numbers.push_back(add(capi.mlirOperationGetOperand(child, i), -1));
-        operands.endGroup();
-        for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(child); i < count; ++i)
-          results.numbers.push_back(add(capi.mlirOperationGetResult(child, i), number));
-        results.endGroup();
-        visit(child, number, known);
+        visit(child, number, reading);
       });
     }
 }
 
-// An operand may come before its definition, in a region without dominance or in a later block.
-std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer) {
+// An operand may come before its definition, in a region without dominance or in a later block. The type of a value is
+// read once: with that of an operand, an operation would come from memory that may be far before.
+std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer, Reading &reading) {
   const auto [number, isNew] = values.insert(value.pointer);
-  if (isNew)
+  if (isNew) {
     definers.push_back(definer);
-  else if (definer >= 0)
+    reading.typesOfValues.push_back(capi.mlirValueGetType(value));
+  } else if (definer >= 0) {
     definers[number] = definer;
+  }
+  reading.types.push_back(reading.typesOfValues[number]);
   return number;
 }
 
@@ -73,9 +80,16 @@ void ModuleArrays::replaceAll(const std::function<MlirOperation(std::int32_t)> &
   std::vector<MlirOperation> prototypes;
   for (std::size_t signature = 0; signature < representatives.size(); ++signature)
     prototypes.push_back(prototypeOf(static_cast<std::int32_t>(signature)));
+  std::vector<std::int32_t> replaced;
   for (std::size_t op = 0; op < ops.size(); ++op)
-    if (MlirOperation prototype = prototypes[signatures[op]])
-      replace(static_cast<std::int32_t>(op), capi.mlirOperationClone(prototype));
+    if (prototypes[signatures[op]])
+      replaced.push_back(static_cast<std::int32_t>(op));
+  constexpr std::size_t ahead = 8; // As many are replaced while one comes from memory.
+  for (std::size_t i = 0; i < replaced.size(); ++i) {
+    if (i + ahead < replaced.size())
+      prefetch(ops[replaced[i + ahead]].pointer);
+    replace(replaced[i], capi.mlirOperationClone(prototypes[signatures[replaced[i]]]));
+  }
 }
 
 // Puts another operation, in no block yet, in the place of one, which is erased.

@@ -122,10 +122,16 @@ public:
 
 private:
   std::vector<std::int32_t> argumentsOf(MlirBlock block) const;
-  void visit(MlirOperation op, std::int32_t parent, Signatures &known);
+  // What is only needed while the operations are read.
+  struct Reading {
+    Signatures known;
+    std::vector<MlirType> typesOfValues; // By number.
+    std::vector<MlirType> types;         // Of an operation, as `readTypes` gives them.
+  };
+  void visit(MlirOperation op, std::int32_t parent, Reading &reading);
   void shrinkToFit();
   void replace(std::int32_t op, MlirOperation by);
-  std::int32_t add(MlirValue value, std::int32_t definer);
+  std::int32_t add(MlirValue value, std::int32_t definer, Reading &reading);
   void findUses();
 
   // Of each value the operations that use it and the numbers of the operands, one behind the other; read when asked for.

@@ -147,8 +147,7 @@ void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
   }
 }
 
-std::int32_t Signatures::number(MlirOperation op, const void *name) {
-  readTypes(capi, op, types);
+std::int32_t Signatures::number(MlirOperation op, const void *name, const std::vector<MlirType> &types) {
   ignored = 0;
   key.assign({name});
   for (MlirType type : types)
@@ -156,11 +155,11 @@ std::int32_t Signatures::number(MlirOperation op, const void *name) {
   OfName &found = ofName(op, capi.mlirOperationGetName(op));
   addAttributes(op, found);
   const std::int32_t exact = sequences.number(key);
-  return anySizes ? classOf(exact, found) : exact;
+  return anySizes ? classOf(exact, found, types) : exact;
 }
 
 // The class of the sequence in `key`, looked for once.
-std::int32_t Signatures::classOf(std::int32_t exact, const OfName &ofName) {
+std::int32_t Signatures::classOf(std::int32_t exact, const OfName &ofName, const std::vector<MlirType> &types) {
   if (static_cast<std::size_t>(exact) < classOfSequence.size())
     return classOfSequence[exact];
   if (ofName.anySizes) {

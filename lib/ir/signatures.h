@@ -62,10 +62,21 @@ public:
   Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored, AnySizes anySizes = {});
 
   // The signature of an operation.
-  std::int32_t of(MlirOperation op) { return number(op, capi.mlirOperationGetName(op).pointer); }
+  std::int32_t of(MlirOperation op) {
+    readTypes(capi, op, types);
+    return ofTypes(op, types);
+  }
+
+  // The same where the types of the operation are known, as `readTypes` gives them.
+  std::int32_t ofTypes(MlirOperation op, const std::vector<MlirType> &known) {
+    return number(op, capi.mlirOperationGetName(op).pointer, known);
+  }
 
   // The signature of an operation without its name. Signatures with and without names are distinct.
-  std::int32_t ofAnyName(MlirOperation op) { return number(op, nullptr); }
+  std::int32_t ofAnyName(MlirOperation op) {
+    readTypes(capi, op, types);
+    return number(op, nullptr, types);
+  }
 
   // A hash of the ignored attributes of the operation whose signature was asked for last.
   std::uint64_t lastIgnored() const { return ignored; }
@@ -79,10 +90,10 @@ private:
     bool anySizes;                           // Whether sizes count in part only.
   };
 
-  std::int32_t number(MlirOperation op, const void *name);
+  std::int32_t number(MlirOperation op, const void *name, const std::vector<MlirType> &types);
   void add(MlirIdentifier name, MlirAttribute attribute);
   void addAttributes(MlirOperation op, OfName &ofName);
-  std::int32_t classOf(std::int32_t exact, const OfName &ofName);
+  std::int32_t classOf(std::int32_t exact, const OfName &ofName, const std::vector<MlirType> &types);
   std::intptr_t addInherent(MlirOperation op, const OfName &ofName);
   void learn(MlirOperation op, OfName &ofName, std::intptr_t count);
   OfName &ofName(MlirOperation op, MlirIdentifier opName);
@@ -98,7 +109,7 @@ private:
   std::vector<std::int32_t> classOfSequence; // Its number, by that of the sequence.
   std::vector<const void *> key;             // What the last signature was looked up with.
   std::uint64_t ignored = 0;
-  std::vector<MlirType> types; // Of the operation, as `readTypes` gives them.
+  std::vector<MlirType> types; // Of the last operation whose types were not known.
 };
 
 } // namespace mlir_shard
