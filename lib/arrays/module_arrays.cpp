@@ -42,6 +42,9 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading
       for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
         add(capi.mlirBlockGetArgument(block, i), -1, reading);
       eachInBlock(capi, block, [&](MlirOperation child) {
+        // The host takes the context of an operation, which it reads attributes with, from its location.
+        if (const MlirOperation next = capi.mlirOperationGetNextInBlock(child))
+          __builtin_prefetch(capi.mlirOperationGetLocation(next).pointer);
         const auto number = static_cast<std::int32_t>(ops.size());
         ops.push_back(child);
         parents.push_back(parent);
