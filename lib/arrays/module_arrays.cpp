@@ -66,7 +66,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading
 }
 
 // An operand may come before its definition, in a region without dominance or in a later block. The type of a value is
-// read once: with that of an operand, an operation would come from memory that may be far before.
+// read once: to read it at a use would load the operation that defines it, which may be far away.
 std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer, Reading &reading) {
   const auto [number, isNew] = values.insert(value.pointer);
   if (isNew) {

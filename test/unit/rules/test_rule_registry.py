@@ -91,16 +91,19 @@ def test_asked_once_per_distinct_op() -> None:
     assert rules[5] is None
 
 
+ONE_USED = """(%a: tensor<4xf32>) {
+  %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}"""
+
+
 def test_a_rule_may_look_at_more_than_its_op() -> None:
     @sharding_rule("test.a", context_key=lambda op: len(list(op.results[0].uses)))
     def rule(op: Any, options: RuleOptions) -> OpShardingRule | None:
         return pointwise(op, options) if list(op.results[0].uses) else None
 
-    used, unused, _ = ops("""(%a: tensor<4xf32>) {
-        %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
-        %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
-        return
-      }""")
+    used, unused, _ = ops(ONE_USED)
     cache = RuleCache()
     assert cache.rule_for(used) is not None
     assert cache.rule_for(unused) is None
@@ -117,11 +120,7 @@ def test_a_rule_may_look_at_more_than_its_op_only_for_computing() -> None:
     def rule(op: Any, options: RuleOptions) -> OpShardingRule | None:
         return pointwise(op, options) if not options.computing or list(op.results[0].uses) else None
 
-    used, unused, _ = ops("""(%a: tensor<4xf32>) {
-        %0 = "test.a"(%a) : (tensor<4xf32>) -> tensor<4xf32>
-        %1 = "test.a"(%0) : (tensor<4xf32>) -> tensor<4xf32>
-        return
-      }""")
+    used, unused, _ = ops(ONE_USED)
     cache = RuleCache()
     assert cache.rule_for(used) is cache.rule_for(unused) is not None
     assert not asked and not depends_on_context(used) and context_of(used) is None

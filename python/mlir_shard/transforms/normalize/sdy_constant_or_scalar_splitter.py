@@ -50,7 +50,7 @@ class ConstantOrScalarSplitter(ModulePass):
 
 
 def _arrays(op: Any) -> ModuleArrays:
-    """The operations; to expressions it makes no difference what sizes those have that are not constants."""
+    """Reads the operations. Expressions do not depend on the sizes of operations that are not constants."""
     return ModuleArrays(op, any_sizes=lambda name: name not in CONSTANTS)
 
 

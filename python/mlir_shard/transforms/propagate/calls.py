@@ -67,7 +67,7 @@ class ExportNamedComputations(ModulePass):
                 attributes[Side.RESULTS.value] = export.dictionaries_of(results)
             function, symbol = export.function(computation, name, given, attributes)
             made += [function, export.call(computation, symbol, results)]
-        # Edges are on these or on others that may have them.
+        # All data-flow edges are gone if no other operation may have one.
         others = any(name != COMPUTATION and has_edges(name) for name in held(op).operations)
         without = (COMPUTATION,) if others else (COMPUTATION, EDGE)
         return Changes(made, without=without) if made else False

@@ -143,7 +143,7 @@ class Steps:
     def _project(self, behaviour: _Behaviour, shardings: list[TensorSharding | None]) -> _Projected | None:
         """A step along factors; None where it changes nothing."""
         found = common_mesh(shardings, self._graph.meshes)
-        # Mostly nothing is to propagate any more.
+        # Most steps have nothing to propagate.
         if found is None or agree(shardings, behaviour.rule):
             return None
         mesh_or_ref, mesh = found
