@@ -30,6 +30,7 @@ from mlir_shard.passes.registry import Changes, ModulePass, PassFailure, registe
 from mlir_shard.rules.registry import has_rule
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.call_graph import (
+    CALL,
     ORIGINAL_NAME,
     CallGraph,
     FunctionCopies,
@@ -188,11 +189,8 @@ class ImportFuncCalls(ModulePass):
             capsules += add_known_edges(operations_named(op, COMPUTATION) if has_others else made).capsules
         if has_sunk:
             return True
-        without = () if len(made) < sum(map(len, graph.calls.values())) or children(op, "builtin.module") else _CALLS
+        without = () if len(made) < len(graph.all_calls) or children(op, "builtin.module") else (CALL,)
         return Changes(OperationList(capsules), without=without) if capsules else False
-
-
-_CALLS = ("func.call",)
 
 
 def _of_one_block(function: Any) -> Any:
