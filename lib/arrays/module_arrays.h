@@ -122,7 +122,7 @@ public:
 
 private:
   std::vector<std::int32_t> argumentsOf(MlirBlock block) const;
-  // What is only needed while the operations are read.
+  // State that is needed only while the operations are read.
   struct Reading {
     Signatures known;
     std::vector<MlirType> typesOfValues; // By number.

@@ -72,8 +72,8 @@ class Changes:
         only as far as they have to come after them, or look at the operations that make their operands.
     attributed: operations of which it has changed attributes alone.
     everywhere: discardable attributes of sdy that it may have changed on any operation, argument or result.
-    without: names of operations of which it has left none.
-    analyses: results of analyses of the operation the pass ran on that hold now, by function.
+    without: names of operations that do not occur in the operation after the pass.
+    analyses: results of analyses of the operation that are valid after the pass, by the function of each.
     """
 
     ops: Sequence[Any] = ()

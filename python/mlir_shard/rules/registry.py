@@ -59,13 +59,13 @@ class Entry:
     computing_context_key: ContextKey | None = None
 
     def context_key_for(self, options: RuleOptions) -> ContextKey | None:
-        """Returns the context key of rules with these options; None if they look at nothing beside the op."""
+        """Returns the context key of rules with these options; None if they depend on the op alone."""
         has_own = options.computing and self.computing_context_key is not None
         return self.computing_context_key if has_own else self.context_key
 
     @property
     def has_context_key(self) -> bool:
-        """Whether a rule looks at more than the op, with any options."""
+        """Whether a rule depends on more than the op, for some options."""
         return self.context_key is not None or self.computing_context_key is not None
 
     @property
@@ -98,8 +98,8 @@ def sharding_rule(
 
     The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
     Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
-    more (a region, the ops around) says by `context_key` what tells two such ops apart; where a rule for `computing`
-    looks at something else, `computing_context_key` does for that. A rule for `any_sizes` copies
+    more (a region, the ops around) says by `context_key` what tells two such ops apart; `computing_context_key`
+    replaces it for rules with `computing`. A rule for `any_sizes` copies
     sizes of dimensions into those of factors, and goes by nothing of them but which are 1 and which are equal, nor do
     attributes that are equal mean something else for other sizes: propagation asks it once for many sizes.
 
@@ -137,9 +137,6 @@ def registrations() -> int:
 
 def entry_of(op: Any) -> Entry | None:
     """What is registered for the rule of an op; None where nothing is."""
-    name = op.name
-    if not has_specific_names(name) and (entry := _by_name.get(name)) is not None:
-        return entry
     for name in registered_names(op):
         entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
         if entry is not None:

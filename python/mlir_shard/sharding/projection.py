@@ -104,6 +104,7 @@ class TensorFactorShardings(NamedTuple):
 
     def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
         """The sharding of a dimension by those of its factors."""
+        # Most dimensions have one factor.
         if len(mapping.factor_indices) == 1:
             only = self.factors[mapping.factor_indices[0]]
             if only is not None:

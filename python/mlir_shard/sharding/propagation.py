@@ -113,7 +113,7 @@ def propagation_key(rule: OpShardingRule) -> Hashable:
         rule.operand_mappings,
         rule.result_mappings,
         order_of(volumes),
-        tuple([size if factor in cut else 0 for factor, size in enumerate(sizes)]) if cut else len(sizes),
+        tuple([size if factor in cut else 0 for factor, size in enumerate(sizes)]),
         rule.reduction_factors,
         rule.need_replication_factors,
         rule.permutation_factors,
@@ -297,7 +297,7 @@ class _Step:
         factors = [factor for factor, axes in enumerate(self.axes_per_factor) if axes]
         names = [axis.name for factor in factors for axis in self.axes_per_factor[factor]]
         if len(set(names)) == len(names):
-            # There is no conflict.
+            # The axes of different factors do not overlap.
             return factors
         sources = self._largest_sources(projection)
 

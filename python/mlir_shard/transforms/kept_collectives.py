@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,14 +22,12 @@ _OUT = "out_sharding"
 
 
 @contextmanager
-def kept_collectives(module: Any, first_ops: Iterable[Any] | None = None) -> Iterator[list[Any]]:
+def kept_collectives(module: Any) -> Iterator[list[Any]]:
     """Has the collectives in a module take and give what they did before, by reshards, where that is sharded otherwise.
 
-    Yields a list that has these collectives and the reshards afterwards. `first_ops`, where they are known, are ops of
-    all names in the module.
+    Yields a list that has these collectives and the reshards afterwards.
     """
-    is_without = first_ops is not None and not any(one.name in COLLECTIVES for one in first_ops)
-    collectives = () if is_without else held_operations(module, *COLLECTIVES)
+    collectives = held_operations(module, *COLLECTIVES)
     taken = [sharding_of(one.operands[0]) for one in collectives]
     given = [one.attributes[_OUT] for one in collectives]
     changed: list[Any] = []

@@ -138,7 +138,7 @@ class PropagationPass(ModulePass):
         return changes if is_all else None
 
     def _propagate(self, op: Any, reader: ModuleReader, plan: Plan) -> Changes:
-        """Returns what has changed but for debug information."""
+        """Returns the changes other than debug information."""
         original = reader.graph.states[:]
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding
         record = begin_record(op, reader, origins=origins) if origins or edges or self.observers else None
@@ -146,7 +146,7 @@ class PropagationPass(ModulePass):
         if record is not None:
             for observe in self.observers:
                 observe(reader, original, record)
-        with kept_collectives(op, reader.first_ops()) as resharded:
+        with kept_collectives(op) as resharded:
             written = write_shardings(reader, original)
         if record is not None:
             write_record(reader, record, origins=origins, edges=edges)
