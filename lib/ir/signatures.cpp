@@ -27,18 +27,19 @@ std::size_t PointersHash::operator()(const std::vector<const void *> &pointers) 
 }
 
 std::int32_t PointerSequences::number(const std::vector<const void *> &sequence) {
-  const std::size_t hash = PointersHash()(sequence), mask = slots.size() - 1;
+  const auto hash = static_cast<std::uint32_t>(PointersHash()(sequence));
+  const std::size_t mask = slots.size() - 1;
   std::size_t slot = hash & mask;
   for (; slots[slot] >= 0; slot = (slot + 1) & mask) {
     const Entry &entry = entries[slots[slot]];
-    if (entry.hash == hash && entry.length == sequence.size() &&
-        std::equal(sequence.begin(), sequence.end(), pointers.begin() + static_cast<std::ptrdiff_t>(entry.begin)))
+    if (entry.hash == hash && std::equal(sequence.begin(), sequence.end(), pointers.begin() + begin(slots[slot]),
+                                         pointers.begin() + entry.end))
       return slots[slot];
   }
   const auto number = static_cast<std::int32_t>(entries.size());
   slots[slot] = number;
-  entries.push_back({hash, pointers.size(), sequence.size()});
   pointers.insert(pointers.end(), sequence.begin(), sequence.end());
+  entries.push_back({hash, static_cast<std::uint32_t>(pointers.size())});
   if (2 * entries.size() > slots.size())
     grow();
   return number;

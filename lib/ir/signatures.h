@@ -37,10 +37,12 @@ public:
   std::size_t size() const { return entries.size(); }
 
 private:
+  // The hash of a sequence, and where its pointers end: those of the next one begin there.
   struct Entry {
-    std::size_t hash, begin, length;
+    std::uint32_t hash, end;
   };
 
+  std::uint32_t begin(std::int32_t number) const { return number == 0 ? 0 : entries[number - 1].end; }
   void grow();
 
   std::vector<const void *> pointers; // Of all sequences, one behind the other.
