@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The parts of the Python module that are defined in files of their own.
+// The functions that define the parts of the Python module in other files.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The Python module mlir_shard._native: what has to look at every character or every operation of a module.
+// The Python module mlir_shard._native: functions that process every character or every operation of a module.
 
 #include "arrays/array_bindings.h"
 #include "arrays/module_arrays.h"
@@ -27,7 +27,7 @@ using namespace mlir_shard;
 
 namespace {
 
-// MLIR's C API in the library that the bindings use, for objects the bindings hand out as capsules.
+// Wraps MLIR's C API in the library that the bindings use, for objects that the bindings pass as capsules.
 class Host {
 public:
   explicit Host(SharedLibrary library) : library(std::move(library)) {}

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Numbers of operations and values between Python and native code, without an object of Python's for each.
+// Numbers of operations and values that Python and native code exchange, without a Python object for each.
 #pragma once
 
 #include "arrays/module_arrays.h"
@@ -18,7 +18,7 @@
 
 namespace mlir_shard {
 
-// The integers of 32 bits in a buffer, and how many there are.
+// Returns the 32-bit integers in a buffer, and their count.
 inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &buffer, bool writable) {
   const pybind11::buffer_info info = buffer.request(writable);
   if (!info.item_type_is_equivalent_to<std::int32_t>() || info.ndim != 1 || info.strides[0] != info.itemsize)
@@ -26,12 +26,12 @@ inline std::pair<std::int32_t *, std::size_t> integers(const pybind11::buffer &b
   return {static_cast<std::int32_t *>(info.ptr), static_cast<std::size_t>(info.size)};
 }
 
-// Numbers that Python reads where they are, in a buffer.
+// Numbers that Python reads in place, through the buffer protocol.
 class Integers {
 public:
   explicit Integers(std::vector<std::int32_t> numbers)
       : numbers(std::make_shared<const std::vector<std::int32_t>>(std::move(numbers))) {}
-  // A column of arrays, which it keeps alive.
+  // References a column of `arrays` and keeps the arrays alive.
   Integers(const std::shared_ptr<ModuleArrays> &arrays, std::vector<std::int32_t> ModuleArrays::*column)
       : numbers(arrays, &((*arrays).*column)) {}
 
@@ -43,12 +43,12 @@ private:
   std::shared_ptr<const std::vector<std::int32_t>> numbers;
 };
 
-// Some of the operations of a module, by number, kept native until Python needs them.
+// Some of the operations of a module, by number, stored natively until Python needs them.
 struct Operations {
   std::shared_ptr<const ModuleArrays> arrays;
   std::vector<std::int32_t> numbers;
 
-  // Those whose signature is wanted, in their order.
+  // Returns the operations whose signature is wanted, in their order.
   Operations where(const std::vector<bool> &wanted) const {
     const auto isWanted = [&](std::int32_t op) { return wanted.at(arrays->signatures[op]); };
     Operations found{arrays, {}};

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The operations that a rewrite has put into a program, for what is verified after it.
+// The operations that a rewrite has inserted into a program, for the verification after it.
 #pragma once
 
 #include "ir/capi.h"
@@ -13,7 +13,7 @@ namespace mlir_shard {
 
 class MadeOps {
 public:
-  // Adds an operation that was made, moved, or given other attributes; each once.
+  // Adds an operation that was created or moved, or whose attributes were changed; each operation is added once.
   void add(MlirOperation op) {
     if (const std::int32_t place = places.find(op.pointer); place == PointerMap::absent || !ops[place]) {
       places.set(op.pointer, static_cast<std::int32_t>(ops.size()));
@@ -21,7 +21,7 @@ public:
     }
   }
 
-  // Leaves out an operation that is about to be erased: another one may get its address.
+  // Removes an operation that is about to be erased: a new operation may reuse its address.
   void leaveOut(MlirOperation op) {
     if (const std::int32_t place = places.find(op.pointer); place != PointerMap::absent)
       ops[place] = {};
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  std::vector<MlirOperation> ops; // Null for those left out.
+  std::vector<MlirOperation> ops; // Null for removed operations.
   PointerMap places;
 };
 

@@ -23,7 +23,7 @@ ModuleArrays::ModuleArrays(const Capi &capi, MlirOperation root, const std::vect
   shrinkToFit();
 }
 
-// Several such arrays may live at once: up to half of what a vector has grown to is free.
+// Frees unused capacity, up to half of each vector: several such arrays may be alive at once.
 void ModuleArrays::shrinkToFit() {
   ops.shrink_to_fit();
   parents.shrink_to_fit();
@@ -34,7 +34,7 @@ void ModuleArrays::shrinkToFit() {
   definers.shrink_to_fit();
 }
 
-// Visits what is in the regions of `op`, which is number `parent`.
+// Visits the operations in the regions of `op`, whose number is `parent`.
 void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading) {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
@@ -42,7 +42,7 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading
       for (std::intptr_t i = 0, count = capi.mlirBlockGetNumArguments(block); i < count; ++i)
         add(capi.mlirBlockGetArgument(block, i), -1, reading);
       eachInBlock(capi, block, [&](MlirOperation child) {
-        // The host takes the context of an operation, which it reads attributes with, from its location.
+        // The host reads attributes with the context of an operation, which it takes from the operation's location.
         if (const MlirOperation next = capi.mlirOperationGetNextInBlock(child))
           __builtin_prefetch(capi.mlirOperationGetLocation(next).pointer);
         const auto number = static_cast<std::int32_t>(ops.size());
@@ -65,8 +65,9 @@ void ModuleArrays::visit(MlirOperation op, std::int32_t parent, Reading &reading
     }
 }
 
-// An operand may come before its definition, in a region without dominance or in a later block. The type of a value is
-// read once: to read it at a use would load the operation that defines it, which may be far away.
+// Returns the number of a value, and appends its type to `reading.types`. An operand may precede its definition, in a
+// region without dominance or in a later block. The type of a value is read once: reading it at a use would load the
+// operation that defines the value, which may be far away in memory.
 std::int32_t ModuleArrays::add(MlirValue value, std::int32_t definer, Reading &reading) {
   const auto [number, isNew] = values.insert(value.pointer);
   if (isNew) {
@@ -87,7 +88,7 @@ void ModuleArrays::replaceAll(const std::function<MlirOperation(std::int32_t)> &
   for (std::size_t op = 0; op < ops.size(); ++op)
     if (prototypes[signatures[op]])
       replaced.push_back(static_cast<std::int32_t>(op));
-  constexpr std::size_t ahead = 8; // As many are replaced while one comes from memory.
+  constexpr std::size_t ahead = 8; // The number of operations that are replaced while one is loaded from memory.
   for (std::size_t i = 0; i < replaced.size(); ++i) {
     if (i + ahead < replaced.size())
       prefetch(ops[replaced[i + ahead]].pointer);
@@ -95,7 +96,7 @@ void ModuleArrays::replaceAll(const std::function<MlirOperation(std::int32_t)> &
   }
 }
 
-// Puts another operation, in no block yet, in the place of one, which is erased.
+// Replaces an operation by `by`, which is in no block yet, and erases the old operation.
 void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
   MlirOperation old = ops[op];
   capi.mlirOperationSetLocation(by, capi.mlirOperationGetLocation(old));

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What is in the regions of operations, as numbers to compare.
+// The contents of the regions of operations, encoded as numbers that can be compared.
 #pragma once
 
 #include "arrays/module_arrays.h"
@@ -15,11 +15,11 @@ class RegionContents {
 public:
   explicit RegionContents(const ModuleArrays &arrays);
 
-  // Adds what is in the regions of an operation to a key: signatures, and operands by where in there they are defined,
-  // or by their numbers for values from around the operation.
+  // Adds the contents of the regions of an operation to a key: the signatures of the operations, and their operands,
+  // which are numbered by definition if they are defined in the regions, or by value number otherwise.
   void add(std::int32_t op, std::vector<std::int32_t> &key) const;
 
-  std::vector<std::int32_t> ends; // Where what is inside each operation ends.
+  std::vector<std::int32_t> ends; // The end of the operations inside each operation.
 
 private:
   const ModuleArrays &arrays;

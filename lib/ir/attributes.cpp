@@ -12,7 +12,9 @@
 namespace mlir_shard {
 namespace {
 
-// Goes over `root` and the operations below it that may have attributes in the places, in pre-order.
+// Visits `root` and all operations below it in pre-order: calls `onHolder` for operations with a name in
+// `places.holders`, `onFunction` for functions, and `onOperation` for operations with a discardable attribute called
+// `places.name`.
 template <typename OnHolder, typename OnFunction, typename OnOperation>
 void eachPlace(const Capi &capi, MlirOperation root, const AttributePlaces &places, const OnHolder &onHolder,
                const OnFunction &onFunction, const OnOperation &onOperation) {

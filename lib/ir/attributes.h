@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Attributes of many operations read and replaced, each distinct one looked at once.
+// Functions that read and replace attributes of many operations, and process each distinct attribute once.
 #pragma once
 
 #include "ir/capi.h"
@@ -13,7 +13,8 @@
 
 namespace mlir_shard {
 
-// For each name the attribute of that name of each operation, by its number among the distinct ones; -1 for none.
+// Attributes of operations: for each name, a column with the number of each operation's attribute of that name among
+// the distinct attributes; -1 if the operation has no such attribute.
 struct AttributeColumns {
   std::vector<std::vector<std::int32_t>> columns;
   std::vector<MlirAttribute> distinct;
@@ -22,29 +23,30 @@ struct AttributeColumns {
 AttributeColumns attributeColumns(const Capi &capi, const std::vector<MlirOperation> &ops,
                                   const std::vector<std::string> &names);
 
-// Where attributes are looked for: in discardable attributes called `name`, of operations and in the signatures of
-// functions, and in all attributes of operations that have one of the names in `holders`.
+// The attributes to search: discardable attributes called `name`, of operations and in the signatures of functions, and
+// all attributes of operations with a name in `holders`.
 struct AttributePlaces {
   std::string name;
   std::vector<std::string> holders;
 };
 
-// The distinct attributes in those places of `root` and below it.
+// Returns the distinct attributes in `places` of `root` and of the operations below it.
 std::vector<MlirAttribute> distinctAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places);
 
-// Whether an attribute has been replaced, and the operations named in `holders` that have a new one of their own.
+// The result of a replacement: whether any attribute was replaced, and the operations with a name in `holders` of which
+// an attribute other than `name` was replaced.
 struct ReplacedAttributes {
   bool isAny = false;
   std::vector<MlirOperation> holders;
 };
 
-// Replaces the attributes in those places of `root` and below it by what `replaced` gives. It is asked once for each
-// distinct one, in the order of the text.
+// Replaces the attributes in `places` of `root` and of the operations below it by the results of `replaced`, which is
+// called once for each distinct attribute, in the order of the text.
 ReplacedAttributes replaceAttributes(const Capi &capi, MlirOperation root, const AttributePlaces &places,
                                      const std::function<MlirAttribute(MlirAttribute)> &replaced);
 
-// Removes the discardable attributes of `root` and below it that are called `name`, or that are of a dialect, which
-// is its name with the dot.
+// Removes the discardable attributes of `root` and of the operations below it that are called `name`, or all of a
+// dialect if `name` is the dialect's name followed by a dot.
 void removeAttributes(const Capi &capi, MlirOperation root, const std::string &name);
 
 } // namespace mlir_shard

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Iterating over the operations in an operation, and over its attributes.
+// Iteration over the operations below an operation, and over its attributes.
 #pragma once
 
 #include "ir/block_order.h"
@@ -15,7 +15,7 @@
 
 namespace mlir_shard {
 
-// Calls `visit` on the operations of a block, which it may not erase, until it returns false.
+// Calls `visit` with each operation of a block until it returns false. `visit` must not erase the operation.
 template <typename Visit> void eachInBlock(const Capi &capi, MlirBlock block, const Visit &visit) {
   BlockWalk walk(capi, block);
   for (MlirOperation op = capi.mlirBlockGetFirstOperation(block); op; op = capi.mlirOperationGetNextInBlock(op)) {
@@ -30,7 +30,7 @@ template <typename Visit> void eachInBlock(const Capi &capi, MlirBlock block, co
   walk.end();
 }
 
-// Calls `visit` on the operations right in the regions of `op`, which it may not erase.
+// Calls `visit` with each operation directly in the regions of `op`. `visit` must not erase the operation.
 template <typename Visit> void eachChild(const Capi &capi, MlirOperation op, const Visit &visit) {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(op); region;
        region = capi.mlirRegionGetNextInOperation(region))
@@ -38,7 +38,7 @@ template <typename Visit> void eachChild(const Capi &capi, MlirOperation op, con
       eachInBlock(capi, block, visit);
 }
 
-// Calls `visit` on all operations in the regions of `op`, each before or after those inside it.
+// Calls `visit` with all operations in the regions of `op`, in post-order or in pre-order.
 template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, bool postOrder, const Visit &visit) {
   eachChild(capi, op, [&](MlirOperation child) {
     if (!postOrder)
@@ -49,17 +49,17 @@ template <typename Visit> void eachBelow(const Capi &capi, MlirOperation op, boo
   });
 }
 
-// The last operation of a block; null where it has none.
+// Returns the last operation of a block; null if the block is empty.
 inline MlirOperation lastInBlock(const Capi &capi, MlirBlock block) {
   MlirOperation last = capi.mlirBlockGetTerminator(block);
   if (last)
     return last;
-  // An operation that is not registered does not count as a terminator, wherever it is.
+  // The C API does not regard an unregistered operation as a terminator.
   eachInBlock(capi, block, [&](MlirOperation op) { last = op; });
   return last;
 }
 
-// All attributes of an operation, inherent and discardable.
+// Returns all attributes of an operation, inherent and discardable.
 inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
   std::vector<MlirNamedAttribute> found;
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i)
@@ -67,7 +67,7 @@ inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperat
   return found;
 }
 
-// The names as the context of `op` holds them, to compare by pointer.
+// Returns the names as pointers to identifiers in the context of `op`, which can be compared.
 inline std::vector<const void *> identifiers(const Capi &capi, MlirOperation op,
                                              const std::vector<std::string> &names) {
   std::vector<const void *> found;

@@ -1,11 +1,11 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The order of the operations in large blocks, by which walks have those further on come from memory.
+// The order of the operations in large blocks, by which walks prefetch operations.
 //
-// A block is a linked list: where the operation after the next one lies is known once the next has come from memory, and
-// a module of many operations is larger than a cache. Walks mostly come to the operations that the walk before came to,
-// those in the small blocks inside of the operations too.
+// A block is a linked list: the address of the operation after the next one is known only when the next one has been
+// loaded from memory, and a module of many operations is larger than a cache. Most walks visit the same operations as
+// the previous walk, including operations in small nested blocks.
 #pragma once
 
 #include "ir/capi.h"
@@ -23,31 +23,32 @@ namespace mlir_shard {
 
 class BlockWalk;
 
-// Prefetches an operation. It is inlined always: compilers take a function that only prefetches for one without effects,
-// and drop calls of it.
+// Prefetches an operation. The function is always inlined: compilers assume that a function which only prefetches has
+// no effects, and remove calls of it.
 [[gnu::always_inline]] inline void prefetch(const void *op) {
   const auto *at = static_cast<const char *>(op);
-  // Results lie before an operation, and operands behind it.
+  // Results are stored before an operation, and operands after it.
   for (const int line : {-64, 0, 64, 128})
     __builtin_prefetch(at + line);
 }
 
-// Prefetches the operation that is visited some after the one at a place, in a visit of all in their order.
+// Prefetches the operation that is visited a few operations after index `at`, for a loop over all operations in order.
 inline void prefetchAfter(const std::vector<MlirOperation> &ops, std::size_t at) {
-  constexpr std::size_t ahead = 16; // As many are visited while one comes from memory.
+  constexpr std::size_t ahead = 16; // The number of operations that are visited while one is loaded from memory.
   if (at + ahead < ops.size())
     prefetch(ops[at + ahead].pointer);
 }
 
-// What walks over some blocks have last come to. Any of it may be gone since: it is only prefetched.
+// The orders in which the last walks over some blocks visited operations. The operations may have been erased since: an
+// order is only used to prefetch.
 class BlockOrders {
 public:
   struct Order {
-    // How far something is from the block, in units of 8 bytes, to which all is aligned; 0 for what is too far away.
+    // The distance of an object from the block in units of 8 bytes, the alignment of all objects; 0 if it is too large.
     using Place = std::int32_t;
 
     const void *block = nullptr;
-    std::vector<Place> places; // Operations, but for the first few, and the blocks and operations in them.
+    std::vector<Place> places; // The visited operations, except the first few, and the nested blocks and operations.
 
     Place place(const void *of) const {
       const std::int64_t away = (reinterpret_cast<std::intptr_t>(of) - reinterpret_cast<std::intptr_t>(block)) / 8;
@@ -68,7 +69,7 @@ public:
     return oldest;
   }
 
-  BlockWalk *innermost = nullptr; // Of the walks over large blocks that are under way.
+  BlockWalk *innermost = nullptr; // The innermost of the active walks over large blocks.
 
 private:
   std::array<std::shared_ptr<Order>, 16> orders;
@@ -79,7 +80,7 @@ private:
 class BlockWalk {
 public:
   BlockWalk(const Capi &capi, MlirBlock block) : capi(capi), block(block), outer(capi.blockOrders->innermost) {
-    // Where a visit calls Python, another thread may begin a walk, which may end later than this one.
+    // If a visit calls Python, another thread may begin a walk, which may end later than this one.
     if (outer && outer->thread != thread)
       outer = nullptr;
     if (outer)
@@ -89,7 +90,7 @@ public:
   BlockWalk(const BlockWalk &) = delete;
   BlockWalk &operator=(const BlockWalk &) = delete;
 
-  // Comes to an operation of the block, which still is in it.
+  // Records the visit of an operation, which must still be in the block.
   void come(MlirOperation op) {
     if (order) {
       if (!comeTo(op.pointer))
@@ -105,7 +106,7 @@ public:
     }
   }
 
-  // The walk has come to all operations.
+  // Ends a walk that has visited all operations.
   void end() {
     if (isNew) {
       now.shrink_to_fit();
@@ -116,13 +117,13 @@ public:
   }
 
 private:
-  static constexpr std::size_t small = 32; // In a block of fewer operations no order is kept.
-  static constexpr std::size_t ahead = 24; // As many are visited while one comes from memory.
+  static constexpr std::size_t small = 32; // No order is kept for blocks with fewer operations.
+  static constexpr std::size_t ahead = 24; // The number of operations that are visited while one is loaded from memory.
   static constexpr std::size_t mostGone = 64;
 
   using Place = BlockOrders::Order::Place;
 
-  // Comes to what is at a place in the block; whether what comes after some more is known.
+  // Records the visit of the object at an address. Returns whether the order contains an object to prefetch.
   bool comeTo(const void *at) {
     const Place place = order->place(at);
     const std::vector<Place> &before = order->places;
@@ -143,7 +144,8 @@ private:
     return true;
   }
 
-  // Goes on behind `place`, where others have gone from before it; one that is not found is taken for new.
+  // Continues after `place` in the previous order if the objects before it were skipped; if `place` is not found, it is
+  // regarded as new.
   void findIn(const std::vector<Place> &before, Place place) {
     if (next >= before.size())
       return;
@@ -156,11 +158,11 @@ private:
   const Capi &capi;
   MlirBlock block;
   std::thread::id thread = std::this_thread::get_id();
-  BlockWalk *outer; // The innermost one when this began, if it is of the same thread.
+  BlockWalk *outer; // The innermost walk when this one began, if it is of the same thread.
   std::size_t count = 0;
-  std::size_t next = 0; // Of the order before.
+  std::size_t next = 0; // The next index in the previous order.
   std::shared_ptr<BlockOrders::Order> order;
-  bool isNew = false; // Whether the order is another one than before.
+  bool isNew = false; // Whether the order differs from the previous one.
   std::vector<Place> now;
 };
 

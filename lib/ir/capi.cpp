@@ -13,7 +13,7 @@
 namespace mlir_shard {
 
 Capi::Capi(const std::string &path) {
-  // The library stays loaded: the bindings hold it for the life of the process.
+  // The library stays loaded: the bindings hold it for the lifetime of the process.
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw std::runtime_error("cannot open MLIR's C API: " + std::string(dlerror()));

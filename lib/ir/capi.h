@@ -45,7 +45,7 @@ struct MlirNamedAttribute {
   MlirAttribute attribute;
 };
 
-// What an operation is created from; filled by the functions below.
+// The state that an operation is created from, filled by the functions below.
 struct MlirOperationState {
   MlirStringRef name;
   MlirLocation location;
@@ -188,17 +188,17 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(void, mlirValueReplaceAllUsesOfWith, (MlirValue, MlirValue))                                                \
   FUNCTION(void, mlirValueSetType, (MlirValue, MlirType))
 
-// Functions that older hosts lack; null there.
+// Functions that older hosts lack; null if absent.
 #define MLIR_SHARD_OPTIONAL_CAPI(FUNCTION)                                                                             \
   FUNCTION(bool, mlirOperationHasInherentAttributeByName, (MlirOperation, MlirStringRef))
 
 class BlockOrders;
 class InherentNames;
 
-// The functions above, found in one library.
+// The functions above, looked up in one library.
 struct Capi {
-  // Finds every function in the shared library at `path`; throws std::runtime_error naming the first that is absent,
-  // but for optional ones.
+  // Looks up every function in the shared library at `path`. Throws std::runtime_error with the name of the first
+  // absent function that is not optional.
   explicit Capi(const std::string &path);
 
 #define MLIR_SHARD_MEMBER(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
@@ -206,10 +206,10 @@ struct Capi {
   MLIR_SHARD_OPTIONAL_CAPI(MLIR_SHARD_MEMBER)
 #undef MLIR_SHARD_MEMBER
 
-  // What is known of the attributes of operations; null where nothing is.
+  // The known names of inherent attributes of operations; null if none is known.
   std::shared_ptr<InherentNames> inherentNames;
 
-  // By which walks have operations come from memory in time.
+  // The orders of blocks by which walks prefetch operations.
   std::shared_ptr<BlockOrders> blockOrders;
 };
 

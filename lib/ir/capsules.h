@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Objects of MLIR as the host's Python bindings hand them out, in capsules.
+// Conversion between MLIR objects and the capsules of the host's Python bindings.
 #pragma once
 
 #include "ir/capi.h"
@@ -15,12 +15,12 @@
 
 namespace mlir_shard {
 
-// The capsules it makes do not own their names, so they must not outlive it.
+// Creates and reads capsules. Capsules do not own their names, so they must not outlive the object that created them.
 class Capsules {
 public:
   using Capsule = pybind11::capsule;
 
-  // `prefix` is what the bindings put before the kind of an object in the name of a capsule.
+  // `prefix` is the part of a capsule's name before the kind of its object.
   explicit Capsules(const std::string &prefix)
       : operationName(prefix + "Operation._CAPIPtr"), moduleName(prefix + "Module._CAPIPtr"),
         contextName(prefix + "Context._CAPIPtr"), attributeName(prefix + "Attribute._CAPIPtr"),

@@ -20,7 +20,7 @@ std::intptr_t countOf(const Capi &capi, MlirType function, Side side) {
                                  : capi.mlirFunctionTypeGetNumResults(function);
 }
 
-// The number of `one` among those in `distinct`, where it comes last if it is new.
+// Returns the number of `one` in `distinct`, to which it is appended if it is new.
 template <typename Handle>
 std::int32_t numbered(Handle one, std::vector<Handle> &distinct,
                       std::unordered_map<const void *, std::int32_t> &numbers) {

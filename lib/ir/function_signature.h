@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The dictionaries of attributes that a function has for its arguments, or for its results.
+// The dictionaries of attributes of a function's arguments or results.
 #pragma once
 
 #include "ir/capi.h"
@@ -17,11 +17,11 @@ namespace mlir_shard {
 enum class Side { Arguments, Results };
 constexpr Side bothSides[] = {Side::Arguments, Side::Results};
 
-// The attribute that holds the dictionaries of a side.
+// Returns the name of the attribute that holds the dictionaries of a side.
 const char *nameOf(Side side);
 
-// Of each argument or result the attribute of one name and the type, by their numbers among the distinct ones; -1 for
-// no attribute.
+// The attribute of one name and the type of each argument or result, as numbers among the distinct ones; -1 for no
+// attribute.
 struct SignatureColumn {
   std::vector<std::int32_t> attributes, types;
   std::vector<MlirAttribute> distinctAttributes;
@@ -30,16 +30,16 @@ struct SignatureColumn {
 
 SignatureColumn signatureColumn(const Capi &capi, MlirOperation function, Side side, const std::string &name);
 
-// Gives each argument or result the attribute of its own as `name`; none takes it away.
+// Sets the attribute `name` of each argument or result; null removes it.
 void setSignatureColumn(const Capi &capi, MlirOperation function, Side side, const std::string &name,
                         const std::vector<MlirAttribute> &attributes);
 
-// Changes one attribute in dictionaries, remembering what each became.
+// Replaces one attribute in dictionaries, and caches the results.
 class EntryReplacer {
 public:
   EntryReplacer(const Capi &capi, MlirContext context, const std::string &name);
 
-  // The dictionary with another attribute of the name, or without one.
+  // Returns the dictionary with the attribute replaced, or removed if `attribute` is null.
   MlirAttribute with(MlirAttribute dictionary, MlirAttribute attribute);
 
 private:

@@ -14,7 +14,7 @@
 
 namespace mlir_shard {
 
-// One for all that uses the library: what a walk has found out of a module is known to the next one.
+// The library and the state that all its users share, such as the names of attributes that a walk has found.
 struct HostLibrary {
   HostLibrary(const std::string &path, const std::string &capsulePrefix, InherentNames::Declared declared)
       : capi(path), capsules(capsulePrefix) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The names of the attributes that operations keep as properties.
+// The names of the attributes that operations store as properties.
 #pragma once
 
 #include "ir/capi.h"
@@ -17,24 +17,24 @@
 
 namespace mlir_shard {
 
-// To count or to list the attributes of an operation that keeps some of them as properties, the host makes a dictionary
-// of all of them each time, which takes longer than all else that is read of an operation. With the names known, each
-// attribute is asked for by its name.
+// The names of inherent attributes by operation name. To count or list the attributes of an operation that stores some
+// of them as properties, the host creates a dictionary of all attributes each time, which takes longer than reading the
+// rest of the operation. If the names are known, each attribute is looked up by its name.
 class InherentNames {
 public:
-  // Returns a list of names with all that operations of a name can have, or none where they are not known. It may take
-  // long to find them where there are `many` such operations.
+  // Returns a list that contains all names that operations called `opName` can have; nullopt if they are not known. The
+  // search may take long if there are `many` such operations.
   using Declared = std::function<std::optional<std::vector<std::string>>(const std::string &opName, bool many)>;
 
   struct Names {
     std::vector<std::string> names;
-    bool areAll; // Operations of the name have no others.
-    int reads = 0; // Of operations, as long as they are not all.
+    bool areAll; // Whether operations of the name have no others.
+    int reads = 0; // The number of operations that were read while not all names are known.
   };
 
   explicit InherentNames(Declared declared = nullptr) : declared(std::move(declared)) {}
 
-  // The names of operations that are called as `op` is, to which others that are found may be added.
+  // Returns the names for operations called like `op`; callers may add other names.
   Names &of(const Capi &capi, MlirOperation op) {
     std::string name(toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op))));
     const auto found = known.find(name);
@@ -45,7 +45,7 @@ public:
     return known.emplace(std::move(name), std::move(names)).first->second;
   }
 
-  // Counts a reading of an operation whose names are not all known; whether they have become known.
+  // Counts a read of an operation of which not all names are known. Returns whether they have become known.
   bool read(const Capi &capi, MlirOperation op, Names &names) const {
     if (names.reads > manyReads || ++names.reads <= manyReads)
       return false;
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  // What takes as long as to load the wrappers of a dialect.
+  // The number of reads that takes as long as loading the wrappers of a dialect.
   static constexpr int manyReads = 1000;
 
   void declare(const Capi &capi, MlirOperation op, const std::string &name, bool many, Names &names) const {

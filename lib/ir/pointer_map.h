@@ -1,11 +1,11 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Numbers by pointer: most of the time that reading a module takes goes into looking values up.
+// Maps from pointers to numbers: most of the time of reading a module is spent on looking values up.
 //
-// Pointers are in the order in which they were inserted, mostly that of the module, and a table has where each of them
-// is. Pointers that lie close to each other have slots that do: what is looked up in the order of the module then goes
-// over both, and over few pages, more or less in order, which matters where a module is larger than the caches.
+// Pointers are stored in the order of insertion, mostly that of the module, and a table stores the index of each.
+// Pointers close to each other have slots close to each other: lookups in the order of the module then access both
+// arrays nearly in order and touch few pages, which matters if a module is larger than the caches.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ public:
   std::size_t size() const { return pointers.size(); }
   const void *at(std::size_t number) const { return pointers.at(number); }
 
-  // The number of `pointer`; `absent` where it has none.
+  // Returns the number of `pointer`; `absent` if it has none.
   std::int32_t find(const void *pointer) const {
     needTable();
     return slots[slotOf(pointer)];
   }
 
-  // The number of `pointer`, which becomes the next one where it had none; and whether it had none.
+  // Returns the number of `pointer`, which is the next free one if the pointer is new, and whether the pointer is new.
   std::pair<std::int32_t, bool> insert(const void *pointer) {
     needTable();
     std::int32_t &slot = slots[slotOf(pointer)];
@@ -43,10 +43,11 @@ public:
     return {number, true};
   }
 
-  // Gives the number of another pointer to `pointer`, which has none; the other one has none any more.
+  // Transfers the number of another pointer to `pointer`, which must have none; the other pointer has no number
+  // afterwards.
   void replace(std::int32_t number, const void *pointer) {
     needTable();
-    // The slot of the other pointer stays occupied: what comes after it is looked up by way of it.
+    // The slot of the other pointer stays occupied, because the probe sequences of later slots pass through it.
     pointers[number] = pointer;
     slots[slotOf(pointer)] = number;
     occupyOne();
@@ -54,13 +55,13 @@ public:
 
   void shrinkToFit() { pointers.shrink_to_fit(); }
 
-  // Frees the table, which the next lookup makes again.
+  // Frees the table, which the next lookup rebuilds.
   void freeTable() { std::vector<std::int32_t>().swap(slots); }
 
 private:
-  // The slot that has the pointer, or the free one that it would have. Results of one operation are at least 16 bytes
-  // apart. Each stretch of memory that has as many places as there are slots begins at another slot, as operations of one
-  // size would share few slots otherwise.
+  // Returns the slot of the pointer, or the free slot for it. Results of one operation are at least 16 bytes apart.
+  // Each stretch of memory with as many places as there are slots begins at another slot, because operations of equal
+  // size would otherwise share few slots.
   std::size_t slotOf(const void *pointer) const {
     const std::size_t mask = slots.size() - 1;
     const std::size_t place = reinterpret_cast<std::uintptr_t>(pointer) >> 4;
@@ -90,7 +91,7 @@ private:
   }
 
   unsigned bits = 6;
-  // The number of a pointer; 2^bits, half of which are free at least.
+  // The numbers of pointers, in 2^bits slots of which at least half are free.
   mutable std::vector<std::int32_t> slots;
   mutable std::size_t occupied = 0;
   std::vector<const void *> pointers;
@@ -100,13 +101,13 @@ class PointerMap {
 public:
   static constexpr std::int32_t absent = PointerNumbers::absent;
 
-  // The number of `pointer`; `absent` where it has none.
+  // Returns the number of `pointer`; `absent` if it has none.
   std::int32_t find(const void *pointer) const {
     const std::int32_t place = places.find(pointer);
     return place == absent ? absent : numbers[place];
   }
 
-  // The number of `pointer`, which becomes `number` where it had none; and whether it had none.
+  // Returns the number of `pointer`, which is `number` if the pointer is new, and whether the pointer is new.
   std::pair<std::int32_t, bool> insert(const void *pointer, std::int32_t number) {
     const auto [place, isNew] = places.insert(pointer);
     if (isNew)
@@ -114,7 +115,7 @@ public:
     return {numbers[place], isNew};
   }
 
-  // Gives `pointer` another number, or one where it had none.
+  // Sets the number of `pointer`, which may be new.
   void set(const void *pointer, std::int32_t number) {
     const auto [place, isNew] = places.insert(pointer);
     if (isNew)

@@ -89,7 +89,7 @@ Signatures::OfName &Signatures::ofName(MlirOperation op, MlirIdentifier opName) 
   OfName &found = names[number];
   if (!found.known->areAll && inherent->read(capi, op, *found.known))
     found.isChecked = false;
-  // Others may have been found in another context.
+  // Other names may have been found in another context.
   for (std::size_t i = found.identifiers.size(); i < found.known->names.size(); ++i)
     found.identifiers.push_back(
         capi.mlirIdentifierGet(capi.mlirOperationGetContext(op), toStringRef(found.known->names[i])));
@@ -116,7 +116,7 @@ void Signatures::addAttributes(MlirOperation op, OfName &found) {
   key.resize(begin);
   if (addInherent(op, found) == count)
     return;
-  // An operation that does not give all of them by name.
+  // Some attributes of the operation cannot be looked up by name.
   key.resize(begin);
   for (std::intptr_t i = 0; i < count + discardable; ++i) {
     const MlirNamedAttribute named = capi.mlirOperationGetAttribute(op, i);
@@ -124,7 +124,7 @@ void Signatures::addAttributes(MlirOperation op, OfName &found) {
   }
 }
 
-// Adds the attributes of an operation that have known names; how many there are.
+// Adds the attributes of an operation that have known names. Returns the number of attributes added.
 std::intptr_t Signatures::addInherent(MlirOperation op, const OfName &ofName) {
   std::intptr_t count = 0;
   for (std::size_t i = 0; i < ofName.identifiers.size(); ++i)
@@ -136,7 +136,7 @@ std::intptr_t Signatures::addInherent(MlirOperation op, const OfName &ofName) {
   return count;
 }
 
-// Adds to the known names those of an operation, of which `count` attributes are counted in all.
+// Adds the names of an operation's inherent attributes to the known names. The operation has `count` attributes.
 void Signatures::learn(MlirOperation op, OfName &ofName, std::intptr_t count) {
   for (std::intptr_t i = 0; i < count; ++i) {
     const MlirIdentifier name = capi.mlirOperationGetAttribute(op, i).name;
@@ -159,12 +159,12 @@ std::int32_t Signatures::number(MlirOperation op, const void *name, const std::v
   return anySizes ? classOf(exact, found, types) : exact;
 }
 
-// The class of the sequence in `key`, looked for once.
+// Returns the class of the sequence in `key`, which is computed once.
 std::int32_t Signatures::classOf(std::int32_t exact, const OfName &ofName, const std::vector<MlirType> &types) {
   if (static_cast<std::size_t>(exact) < classOfSequence.size())
     return classOfSequence[exact];
   if (ofName.anySizes) {
-    // Behind the name no sequence begins like this.
+    // No sequence has two null pointers after the name, so patterns differ from sequences.
     std::vector<const void *> pattern{key.front(), nullptr, nullptr};
     if (appendSizePattern(capi, types, pattern)) {
       pattern.insert(pattern.end(), key.begin() + 1 + static_cast<std::ptrdiff_t>(types.size()), key.end());

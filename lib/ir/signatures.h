@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Numbers by what operations are: most operations of a program agree with another one in all but their operands.
+// Numbers of operation signatures: most operations of a program equal another one except for their operands.
 #pragma once
 
 #include "ir/capi.h"
@@ -17,7 +17,7 @@
 
 namespace mlir_shard {
 
-// A number among the pointers of a key.
+// Returns a number as a pointer, for use in a key of pointers.
 inline const void *asPointer(std::intptr_t number) { return reinterpret_cast<const void *>(number); }
 
 struct NumbersHash {
@@ -28,7 +28,7 @@ struct PointersHash {
   std::size_t operator()(const std::vector<const void *> &pointers) const;
 };
 
-// Sequences of pointers, numbered from 0 in the order in which they come; equal ones have the same number.
+// Sequences of pointers, numbered from 0 in the order of insertion; equal sequences have the same number.
 class PointerSequences {
 public:
   PointerSequences() : slots(256, -1) {}
@@ -37,7 +37,7 @@ public:
   std::size_t size() const { return entries.size(); }
 
 private:
-  // The hash of a sequence, and where its pointers end: those of the next one begin there.
+  // The hash of a sequence, and the end of its pointers, where the pointers of the next sequence start.
   struct Entry {
     std::uint32_t hash, end;
   };
@@ -45,51 +45,53 @@ private:
   std::uint32_t begin(std::int32_t number) const { return number == 0 ? 0 : entries[number - 1].end; }
   void grow();
 
-  std::vector<const void *> pointers; // Of all sequences, one behind the other.
+  std::vector<const void *> pointers; // The concatenated pointers of all sequences.
   std::vector<Entry> entries;
-  std::vector<std::int32_t> slots; // Entries by their hash, -1 where free.
+  std::vector<std::int32_t> slots; // Numbers of entries, by their hash; -1 for a free slot.
 };
 
-// Sets `types` to the types of the operands of an operation, a null pointer, those of the results, and another one.
+// Sets `types` to the types of the operands of an operation, a null pointer, the types of the results, and another null
+// pointer.
 void readTypes(const Capi &capi, MlirOperation op, std::vector<MlirType> &types);
 
-// Whether operations of a name may have the same signature where their types differ in sizes alone.
+// Returns whether operations of a name may have the same signature if their types differ only in sizes.
 using AnySizes = std::function<bool(std::string_view name)>;
 
-// The signatures met so far, numbered from 0: operations that agree in name, types and attributes have the same.
+// The signatures of operations, numbered from 0: operations with equal names, types and attributes have the same
+// signature.
 class Signatures {
 public:
-  // Attributes named in `ignored` do not count, and for operations of the names in `anySizes`, asked once for each, the
-  // sizes of dimensions only as far as `appendSizePattern` goes by them.
+  // Attributes named in `ignored` are ignored. If `anySizes`, which is called once for each operation name, returns
+  // true, the sizes of dimensions are only compared as far as `appendSizePattern` distinguishes them.
   Signatures(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored, AnySizes anySizes = {});
 
-  // The signature of an operation.
+  // Returns the signature of an operation.
   std::int32_t of(MlirOperation op) {
     readTypes(capi, op, types);
     return ofTypes(op, types);
   }
 
-  // The same where the types of the operation are known, as `readTypes` gives them.
+  // Returns the signature of an operation whose types are known, in the form of `readTypes`.
   std::int32_t ofTypes(MlirOperation op, const std::vector<MlirType> &known) {
     return number(op, capi.mlirOperationGetName(op).pointer, known);
   }
 
-  // The signature of an operation without its name. Signatures with and without names are distinct.
+  // Returns the signature of an operation without its name. Signatures with and without names are distinct.
   std::int32_t ofAnyName(MlirOperation op) {
     readTypes(capi, op, types);
     return number(op, nullptr, types);
   }
 
-  // A hash of the ignored attributes of the operation whose signature was asked for last.
+  // Returns a hash of the ignored attributes of the operation whose signature was computed last.
   std::uint64_t lastIgnored() const { return ignored; }
 
 private:
-  // What is known of the operations of one name.
+  // The known properties of the operations of one name.
   struct OfName {
     InherentNames::Names *known;
-    std::vector<MlirIdentifier> identifiers; // Of its names.
+    std::vector<MlirIdentifier> identifiers; // The identifiers of the known names.
     bool isChecked;                          // Whether an operation was seen to have no others.
-    bool anySizes;                           // Whether sizes count in part only.
+    bool anySizes;                           // Whether sizes are only compared by their pattern.
   };
 
   std::int32_t number(MlirOperation op, const void *name, const std::vector<MlirType> &types);
@@ -103,15 +105,15 @@ private:
   const Capi &capi;
   std::vector<const void *> ignoredNames;
   std::shared_ptr<InherentNames> inherent;
-  PointerMap numbersOfNames; // Of the names of operations, in `names`.
+  PointerMap numbersOfNames; // The numbers of operation names, in `names`.
   std::vector<OfName> names;
   AnySizes anySizes;
   PointerSequences sequences;
-  PointerSequences classes;                  // Of the sequences that count as one.
-  std::vector<std::int32_t> classOfSequence; // Its number, by that of the sequence.
-  std::vector<const void *> key;             // What the last signature was looked up with.
+  PointerSequences classes;                  // The sequences with sizes replaced by patterns.
+  std::vector<std::int32_t> classOfSequence; // The class of each sequence.
+  std::vector<const void *> key;             // The key of the last signature that was looked up.
   std::uint64_t ignored = 0;
-  std::vector<MlirType> types; // Of the last operation whose types were not known.
+  std::vector<MlirType> types; // The types of the last operation whose types were not known.
 };
 
 } // namespace mlir_shard

@@ -19,7 +19,7 @@ namespace py = pybind11;
 namespace mlir_shard {
 namespace {
 
-// Signatures of operations of one context, each asked for by itself.
+// The signatures of operations of one context, each computed individually.
 class OpSignatures {
 public:
   OpSignatures(SharedLibrary library, std::vector<std::string> ignored)
@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  // Makes the signatures with the first operation: its context is that of all.
+  // Returns the signatures, which are created with the context of the first operation.
   Signatures &madeFor(MlirOperation op, std::unique_ptr<Signatures> &signatures, AnySizes areAny) const {
     const Capi &capi = library->capi;
     if (!signatures)

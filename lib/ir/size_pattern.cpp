@@ -12,7 +12,7 @@ namespace mlir_shard {
 
 namespace {
 
-// The number of `size` among those met so far, from 1 on.
+// Returns the number of `size`, counted from 1 in the order in which the sizes in `met` were found; appends a new size.
 std::intptr_t numberOf(std::int64_t size, std::vector<std::int64_t> &met) {
   const auto found = std::find(met.begin(), met.end(), size);
   const auto number = static_cast<std::intptr_t>(found - met.begin()) + 1;
@@ -21,7 +21,7 @@ std::intptr_t numberOf(std::int64_t size, std::vector<std::int64_t> &met) {
   return number;
 }
 
-// The number of elements, or -1 where it is not known.
+// Returns the number of elements; -1 if a dimension is dynamic or the number overflows.
 std::int64_t elementCount(const Capi &capi, MlirType tensor) {
   std::int64_t count = 1;
   for (std::int64_t dim = 0, rank = capi.mlirShapedTypeGetRank(tensor); dim < rank; ++dim)

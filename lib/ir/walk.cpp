@@ -14,15 +14,15 @@
 namespace mlir_shard {
 namespace {
 
-// Calls `visit` on `op` and all operations in its regions, outer before inner, with the state of the enclosing one:
-// `visit` takes the state around an operation and returns the one inside.
+// Calls `visit` with `op` and all operations in its regions in pre-order, with the state of the enclosing operation:
+// `visit` takes the state outside of an operation and returns the state inside.
 template <typename State, typename Visit>
 void walk(const Capi &capi, MlirOperation op, const State &outer, const Visit &visit) {
   const State inner = visit(op, outer);
   eachChild(capi, op, [&](MlirOperation child) { walk(capi, child, inner, visit); });
 }
 
-// Turns locations in the parsed buffer into locations in the user's file.
+// Maps locations in the parsed buffer to locations in the user's file.
 class LocationMover {
 public:
   LocationMover(const Capi &capi, MlirContext context, std::string_view buffer, std::string_view file,
@@ -30,7 +30,7 @@ public:
       : capi(capi), context(context), buffer(capi.mlirIdentifierGet(context, toStringRef(buffer))), file(file),
         map(map) {}
 
-  // The location to use instead of `location`, or none where it is right as it is.
+  // Returns the location that replaces `location`; null if `location` is not in the buffer.
   MlirLocation moved(MlirLocation location) const {
     if (!capi.mlirLocationIsAFileLineColRange(location) ||
         !(capi.mlirLocationFileLineColRangeGetFilename(location) == buffer))
@@ -48,7 +48,8 @@ private:
   const SourceMap &map;
 };
 
-// A key for a type: for ranked tensors their rank, as an odd number, which no pointer is; else the type itself.
+// Returns a key for a type: the rank of a ranked tensor as an odd number, which differs from all pointers, and
+// otherwise the type itself.
 const void *rankOrType(const Capi &capi, MlirType type) {
   if (!capi.mlirTypeIsARankedTensor(type))
     return type.pointer;
@@ -79,7 +80,7 @@ void setTypePointers(const Capi &capi, MlirOperation op, std::vector<const void 
     types.push_back(capi.mlirValueGetType(capi.mlirOperationGetResult(op, i)).pointer);
 }
 
-// A hash of the name, the attributes and the types of an operation.
+// Returns a hash of the name, the attributes and the types of an operation.
 std::uint64_t hashOf(const Capi &capi, MlirOperation op) {
   std::uint64_t hash = mixed(0, capi.mlirOperationGetName(op).pointer);
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i) {
@@ -93,18 +94,19 @@ std::uint64_t hashOf(const Capi &capi, MlirOperation op) {
   return hash;
 }
 
-// The contents of the operations of some names around others: equal ones decide the same for what is inside.
+// Hashes of the enclosing operations of given names: the operations inside enclosing operations with equal hashes have
+// the same context.
 class Scopes {
 public:
   Scopes(const Capi &capi, MlirOperation root, const std::vector<std::string> &names)
       : capi(capi), names(identifiers(capi, root, names)) {}
 
-  // The content that holds inside of an operation, given that around it.
+  // Returns the hash inside of an operation, given the hash outside.
   const void *inside(MlirOperation op, const void *outer) const {
     if (!contains(names, capi.mlirOperationGetName(op).pointer))
       return outer;
     std::uint64_t content = mixed(mixed(hashOf(capi, op), op.pointer), outer);
-    // What is inside refers to the symbols of its module.
+    // Operations in a module refer to the symbols of that module.
     if (toView(capi.mlirIdentifierStr(capi.mlirOperationGetName(op))) == "builtin.module")
       eachChild(capi, op, [&](MlirOperation child) {
         if (!capi.mlirOperationGetFirstRegion(child))
@@ -157,7 +159,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
   for (const AttributeQuery &query : queries)
     names.push_back(capi.mlirIdentifierGet(context, toStringRef(query.name)));
   std::vector<AttributeUse> uses;
-  std::vector<const void *> operationKey; // One for all operations.
+  std::vector<const void *> operationKey; // Reused for all operations.
   auto add = [&](AttributeUse use, const std::vector<const void *> &key) {
     if (queries[use.query].likeness == Likeness::None || seen.insert(key).second)
       uses.push_back(use);
@@ -206,7 +208,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
     }
     return scopes.inside(op, scope);
   };
-  // By the operation around; most come behind another one in it.
+  // The hashes by the enclosing operation; most operations have the same one as the operation before.
   std::unordered_map<const void *, const void *> known;
   const void *parent = nullptr, *scope = nullptr;
   for (const Searched &one : searched) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Walks over a whole module, too long for a loop in Python.
+// Walks over an entire module, which would take too long in Python.
 #pragma once
 
 #include "ir/capi.h"
@@ -16,52 +16,52 @@
 
 namespace mlir_shard {
 
-// Gives every operation and block argument under `root` that the parser located in the buffer `buffer` a location in
-// the user's file `file`.
+// Replaces the locations of all operations and block arguments under `root` that are in the parsed buffer `buffer` by
+// locations in the user's file `file`.
 void moveLocations(const Capi &capi, MlirOperation root, std::string_view buffer, std::string_view file,
                    const SourceMap &map);
 
-// What uses of an attribute have to agree in to count as one: nothing makes them one, the types of the operands and
-// results of their operations, or the ranks of the results.
+// The properties in which uses of an attribute must agree to count as one: no uses count as one, uses with equal types
+// of operands and results, or uses with equal ranks of results.
 enum class Likeness { None, Types, Ranks };
 
-// An attribute to look for.
+// An attribute to find.
 struct AttributeQuery {
   std::string name;
   Likeness likeness;
 };
 
-// A place that carries one of the attributes asked for: an operation, or argument or result `index` of a function.
+// A place with one of the attributes to find: an operation, or argument or result `index` of a function.
 struct AttributeUse {
   enum class Place { Operation, Argument, Result };
   MlirOperation op;
-  std::size_t query; // Index into the attributes asked for.
+  std::size_t query; // Index into the queries.
   Place place;
   std::intptr_t index;
 };
 
-// An operation to look at, and whether what is inside of it is looked at too.
+// An operation to search, and whether the operations inside it are searched too.
 struct Searched {
   MlirOperation op;
   bool isInside;
 };
 
-// The uses of attributes that were found, by all that decides whether uses are alike.
+// The uses of attributes that were found, by the keys that determine whether uses count as one.
 using SeenUses = std::unordered_set<std::vector<const void *>, PointersHash>;
 
-// The uses of discardable attributes of operations, in their order. Of uses that are alike, agreeing in attribute, in
-// types or ranks, and in the innermost enclosing operation of a name in `scopes`, only the first is given, and none that
-// is in `seen` from the call before; enclosing operations agree by their contents.
+// Returns the uses of discardable attributes of operations, in their order. Of uses that agree in the attribute, in
+// types or ranks, and in the innermost enclosing operation with a name in `scopes`, only the first is returned, and
+// none that is in `seen` from an earlier call; enclosing operations agree if their contents are equal.
 std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vector<Searched> &searched,
                                                 const std::vector<AttributeQuery> &queries,
                                                 const std::vector<std::string> &scopes, SeenUses &seen);
 
-// The first operation of each name under `root`, in pre-order.
+// Returns the first operation of each name under `root`, in pre-order.
 std::vector<MlirOperation> firstOperations(const Capi &capi, MlirOperation root);
 
-// What some operations hold, and those under them unless they are taken alone: the names of operations and of their
-// discardable attributes, those in signatures of functions too, whether a region has more than one block, and whether a
-// value is a tensor of no elements.
+// The contents of some operations, and of the operations below them unless `isAlone` is set: the names of operations
+// and of their discardable attributes, including those in signatures of functions, whether a region has more than one
+// block, and whether a value is a tensor without elements.
 struct Contents {
   std::vector<std::string> operations, attributes;
   bool hasBranches = false;
@@ -69,11 +69,11 @@ struct Contents {
 };
 Contents contentsOf(const Capi &capi, const std::vector<MlirOperation> &roots, bool isAlone);
 
-// The operations under `root` that have one of the names: in pre-order, or each after those inside it.
+// Returns the operations under `root` with one of the names, in pre-order or in post-order.
 std::vector<MlirOperation> operationsNamed(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
                                            bool postOrder);
 
-// The operations of a name right in the regions of `op`.
+// Returns the operations of a name directly in the regions of `op`.
 std::vector<MlirOperation> childrenNamed(const Capi &capi, MlirOperation op, const std::string &name);
 
 } // namespace mlir_shard

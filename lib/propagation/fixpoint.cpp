@@ -11,7 +11,8 @@
 namespace mlir_shard {
 namespace {
 
-// The numbers of nodes, each in it at most once, at first all in order; the last added comes first.
+// A worklist of node numbers without duplicates, which initially contains all nodes in order; the node added last is
+// popped first.
 class Worklist {
 public:
   explicit Worklist(std::size_t count) : waiting(count, 1) {}
@@ -38,12 +39,12 @@ public:
   }
 
 private:
-  std::size_t first = 0; // From this one on, none has been taken.
+  std::size_t first = 0; // The smallest initial number that was not popped yet.
   std::vector<std::int32_t> added;
   std::vector<char> waiting;
 };
 
-// For each value the nodes that use it, in order.
+// Returns the nodes that use each value, in order.
 Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
   Groups users;
   users.start.assign(valueCount + 1, 0);
@@ -61,14 +62,14 @@ Groups usersOf(const Nodes &nodes, std::size_t valueCount) {
   for (std::size_t value = 0; value < valueCount; ++value)
     users.start[value + 1] += users.start[value];
   users.numbers.resize(users.start.back());
-  // Each start moves on to the next one, in place of a copy of them all.
+  // Advances each start to the next one, which avoids a copy of all starts.
   eachUse([&](std::int32_t value, std::int32_t node) { users.numbers[users.start[value]++] = node; });
   std::copy_backward(users.start.begin(), users.start.end() - 1, users.start.end());
   users.start.front() = 0;
   return users;
 }
 
-// For each kind up to the last one given whether it is given.
+// Returns a flag for each kind, set for the kinds in `kinds`.
 std::vector<char> flagsOf(const std::vector<std::int32_t> &kinds) {
   std::vector<char> flags;
   for (std::int32_t kind : kinds) {
@@ -115,7 +116,7 @@ void Fixpoint::unsettle(std::int32_t value) {
     settled[*user] = nothing;
 }
 
-// What the step makes of `key`.
+// Returns the states after the step from the states in `key`.
 const std::optional<Fixpoint::States> &Fixpoint::stepped(const Step &step) {
   auto found = known.find(key);
   if (found != known.end())
@@ -135,7 +136,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
     if (states[value] != (last.empty() ? unknown : last[value]))
       unsettle(static_cast<std::int32_t>(value));
 
-  // Steps through one node; the values whose surroundings have to be visited again are in `changed` afterwards.
+  // Steps through one node, and sets `changed` to the values whose definers and users must be visited again.
   std::vector<std::int32_t> changed;
   auto visit = [&](const Nodes &among, std::int32_t node, std::int32_t behaviour) {
     changed.clear();
@@ -152,7 +153,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       observe(&among == &boundary ? -1 - node : node, behaviour, States(key.begin(), key.end() - 1));
     for (std::size_t i = 0; i < after->size(); ++i) {
       const std::int32_t value = among.begin(node)[i], state = (*after)[i];
-      // A value that the node has twice may change in one place and stay in the other.
+      // A value that occurs twice in a node may change at one place and stay the same at the other.
       if (state == key[i] || value == constant)
         continue;
       states[value] = state;
@@ -178,7 +179,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
         visit(boundary, static_cast<std::int32_t>(node), behaviour);
   };
 
-  // Whether a node that uses the value of `definer` is in the loop that this one is of.
+  // Returns whether a user of the value that `definer` defines is in the loop of `definer`.
   auto isInLoop = [&](std::int32_t user, std::int32_t definer) {
     return definer >= 0 && isOf(loopKinds, definer) && user < definer && !isOf(elsewhereKinds, user);
   };
@@ -212,7 +213,7 @@ void Fixpoint::run(std::int32_t *states, const std::vector<std::int32_t> &behavi
       addUsers(false);
     }
   }
-  worklist.reset(); // Before the states of all values are copied.
+  worklist.reset(); // Frees memory before the states of all values are copied.
   throughBoundary();
   last.assign(states, states + valueCount());
 }

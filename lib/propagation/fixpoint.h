@@ -1,8 +1,8 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The fixpoint of steps over nodes that share values. What a step does is decided elsewhere, and asked once for each
-// distinct input; nothing here knows what the states of values mean.
+// The fixpoint of steps over nodes that share values. Steps are computed by a callback, once for each distinct input;
+// the algorithm does not depend on the meaning of states.
 #pragma once
 
 #include "propagation/nodes.h"
@@ -17,43 +17,43 @@ namespace mlir_shard {
 
 class Fixpoint {
 public:
-  // Of the values of a node.
+  // The states of the values of a node.
   using States = std::vector<std::int32_t>;
-  // The states of a node's values after a step, none where all stay as they are.
+  // Returns the states of a node's values after a step; nullopt if no state changes.
   using Step = std::function<std::optional<States>(std::int32_t behaviour, const States &before)>;
 
-  // What a value does when another one that it is tied to changes.
+  // The change of a value that is tied to a changed value.
   struct Following {
     std::int32_t value;
     std::int32_t state;
-    bool onlyIfUnknown; // It keeps a state that it has.
-    bool visits;        // The nodes around it are stepped through again.
+    bool onlyIfUnknown; // Whether a known state of the value is kept.
+    bool visits;        // Whether the nodes around the value are visited again.
   };
-  // What the values tied to `value` do when its state has become `state`.
+  // Returns the changes of the values that are tied to `value` after its state has become `state`.
   using Follow = std::function<std::vector<Following>(std::int32_t value, std::int32_t state)>;
 
-  // Told of each step that changes something, before it does: the number of the node, -1 - i for the i-th of the
+  // Called before each step that changes a state, with the number of the node, which is -1 - i for node i of the
   // boundary, its behaviour and the states of its values.
   using Observe = std::function<void(std::int32_t node, std::int32_t behaviour, const States &before)>;
 
-  // A value's state before anything is known of it. A node whose values are all in it is not asked about.
+  // The initial state of a value. Nodes whose values are all unknown are skipped.
   static constexpr std::int32_t unknown = -1;
-  // The behaviour of a kind of nodes that are not stepped through.
+  // The behaviour of kinds of nodes that are skipped.
   static constexpr std::int32_t nothing = -1;
 
-  // The state of the value `constant` never changes; changes of the values in `tied` are followed. The nodes of
-  // `boundary` are stepped through once before all others, and once after. Nodes of the kinds in `deferred` wait, where
-  // a value that they use has changed, until nothing else is left. A node of the kinds in `loops` defines a value that
-  // the nodes in a loop before it use too: where that changes, they are visited after the node and what follows it, as
-  // in Shardy. Nodes of the kinds in `elsewhere` are in no loop. The nodes stay where they are, and as they are.
+  // The state of the value `constant` never changes; the values that are tied to a value in `tied` change with it. The
+  // nodes of `boundary` are visited once before all others, and once after. Nodes of the kinds in `deferred`, when a
+  // value that they use has changed, wait until the worklist is empty. A node of the kinds in `loops` defines a value
+  // that the nodes of a loop before it use too: when that value changes, they are visited after the node and its other
+  // users, as in Shardy. Nodes of the kinds in `elsewhere` are in no loop. `nodes` and `boundary` must outlive this
+  // object unchanged.
   Fixpoint(const Nodes &nodes, const Nodes &boundary, std::size_t valueCount, std::int32_t constant,
            const std::vector<std::int32_t> &tied, const std::vector<std::int32_t> &deferred,
            const std::vector<std::int32_t> &loops, const std::vector<std::int32_t> &elsewhere);
 
-  // Steps through all nodes in order, then through those around each value whose state has changed, the node that
-  // defines it and its users, the last touched first, until none is left. `states` has that of each value, before and
-  // after; `behaviours` says what the nodes of each kind do, and `observe` may be empty. What a behaviour does with given
-  // states is remembered from run to run.
+  // Visits all nodes in order, and then the definer and the users of each value whose state has changed, last changed
+  // first, until no node is left. `states` contains the state of each value and is updated; `behaviours` contains the
+  // behaviour of each kind of nodes, and `observe` may be empty. The results of `step` are cached between runs.
   void run(std::int32_t *states, const std::vector<std::int32_t> &behaviours, const Step &step, const Follow &follow,
            const Observe &observe);
 
@@ -77,12 +77,13 @@ private:
   std::vector<std::int32_t> definers;
   Groups users;
   std::vector<std::int32_t> deferredNodes; // In order.
-  // By kind; those behind the end are not of it.
+  // By kind; kinds past the end are not included.
   std::vector<char> deferredKinds, loopKinds, elsewhereKinds;
-  // The behaviour that last changed nothing at a node, none of whose values has changed since; or `nothing`.
+  // The behaviour with which a step of each node last changed nothing, if no value of the node has changed since;
+  // `nothing` otherwise.
   std::vector<std::int32_t> settled;
-  States last; // Of all values after the last run; empty before it, when all are unknown.
-  // The states of a node's values, then its behaviour: what `known` is looked up with.
+  States last; // The states of all values after the last run; empty before the first run, when all are unknown.
+  // The states of a node's values and its behaviour: the key in `known`.
   States key;
   std::unordered_map<States, std::optional<States>, StatesHash> known;
 };

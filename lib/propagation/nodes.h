@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What a fixpoint goes through: nodes of some kind, each with the values it uses and those it defines.
+// The nodes of a fixpoint: each has a kind, the values that it uses and the values that it defines.
 #pragma once
 
 #include "arrays/module_arrays.h"
@@ -18,24 +18,24 @@ namespace mlir_shard {
 class Nodes {
 public:
   using Numbers = std::vector<std::int32_t>;
-  // A kind, the values used and those defined.
+  // The kind of a node, the values that it uses, and the values that it defines.
   using Node = std::tuple<std::int32_t, Numbers, Numbers>;
 
-  // How the operations of a signature become nodes.
+  // The conversion of the operations of each signature to nodes.
   struct Reading {
-    // The operands that count for the question whether an operand has other uses; none where the operations have to be
-    // asked about one by one.
+    // The operands to check for other uses; nullopt if each operation of the signature is converted individually.
     std::vector<std::optional<Numbers>> watched;
-    // The kind of the operations of a signature, by whether a watched operand has other uses; asked once for each.
+    // Returns the kind of the operations of a signature, given whether a watched operand has other uses; called once
+    // for each pair.
     std::function<std::int32_t(std::int32_t signature, bool shared)> kindOf;
-    // The nodes of an operation asked about on its own.
+    // Returns the nodes of an operation that is converted individually.
     std::function<std::vector<Node>(std::int32_t op)> nodesOf;
   };
 
   void add(std::int32_t kind, const Numbers &uses, const Numbers &definitions);
 
-  // Adds the nodes of operations, in the order given. The values of the nodes are the places of those of the module:
-  // that of a result is its number and one more, and that of a block argument 0, but for those that are in `moved`.
+  // Adds the nodes of operations, in the given order. The number of a value in the nodes is its number in the module
+  // plus one for results, 0 for block arguments, or the number in `moved` if the value is in it.
   void addOperations(const ModuleArrays &arrays, const Numbers &ops,
                      const std::unordered_map<std::int32_t, std::int32_t> &moved, const Reading &reading);
 
@@ -43,7 +43,7 @@ public:
   Node at(std::size_t node) const;
 
   std::int32_t kind(std::size_t node) const { return kinds[node]; }
-  // The values of a node: those used up to `definitions`, then those defined.
+  // The values of a node: the used ones up to `definitions`, followed by the defined ones.
   const std::int32_t *begin(std::size_t node) const { return values.data() + start[node]; }
   const std::int32_t *definitions(std::size_t node) const { return values.data() + middle[node]; }
   const std::int32_t *end(std::size_t node) const { return values.data() + start[node + 1]; }

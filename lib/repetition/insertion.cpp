@@ -35,7 +35,7 @@ void Insertion::insertAround(const Capi &capi, MlirOperation op, MadeOps &made) 
   }
   for (const auto &[name, attribute] : attributes)
     capi.mlirOperationSetAttributeByName(op, toStringRef(name), attribute);
-  // Of each result the first and the last operation that take it.
+  // The first and the last inserted operation of each result.
   std::unordered_map<std::int32_t, std::pair<MlirOperation, MlirOperation>> chains;
   MlirOperation last = op;
   for (const Made &one : behind) {

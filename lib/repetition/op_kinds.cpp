@@ -10,7 +10,7 @@
 namespace mlir_shard {
 namespace {
 
-// What stands in keys for values without a definition that counts, and between the parts of operations with regions.
+// The marks in keys: for values whose definition is ignored, and between the parts of operations with regions.
 enum KeyMark : std::int32_t { argumentMark = -1, outsideMark = -2, regionMark = -3, blockMark = -4, opMark = -5 };
 
 bool isUsedOnce(const Capi &capi, MlirValue value) {
@@ -76,7 +76,8 @@ void OpKinds::define(MlirOperation op, PointerMap &local, std::int32_t &count) c
   });
 }
 
-// Adds what an operation is, and, by the values defined inside the outermost one, what is in its regions.
+// Adds an operation and the contents of its regions to a key, with the numbers of the values defined inside the
+// outermost operation.
 void OpKinds::addContent(MlirOperation op, PointerMap &local, Key &key) {
   key.push_back(signatures.of(op));
   for (const std::string &name : ignored)

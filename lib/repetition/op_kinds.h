@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The kinds of the operations that have one of some names: what is decided of an operation is decided once for its kind.
+// The kinds of the operations with given names, by which a decision is made once for all operations of a kind.
 #pragma once
 
 #include "ir/capi.h"
@@ -15,15 +15,15 @@
 
 namespace mlir_shard {
 
-// Operations of one kind agree in name, types, attributes and in what is in their regions, though not in the values
-// that they use. With neighbours they also agree, for each operand, in the operation that it is a result of, in whether
-// that is in the same block, in whether it has other uses and in which other operands are the same; and for each result
-// in how it is used: not, several times, or once, by what operation.
+// The kinds of operations. Operations of one kind agree in name, types, attributes and in the contents of their
+// regions, but may use different values. With neighbours they also agree for each operand in the operation that defines
+// it, whether this is in the same block, whether the operand has other uses, and which other operands are the same
+// value; and for each result in whether it has no use, several uses, or a single use by which operation.
 //
-// Only what has the names is read, and its neighbours. Valid while nothing is erased.
+// Only operations with the names and their neighbours are read. The kinds stay valid while nothing is erased.
 class OpKinds {
 public:
-  // The values of attributes named in `ignored` do not count, only whether they are there.
+  // The values of attributes named in `ignored` are ignored, but not their presence.
   OpKinds(const Capi &capi, MlirOperation root, const std::vector<std::string> &names,
           const std::vector<std::string> &ignored, bool neighbours);
 
@@ -48,8 +48,9 @@ private:
   std::unordered_map<Key, std::int32_t, NumbersHash> contentNumbers;
 };
 
-// The operations under `root` that have one of the names, and of which the first `count` operands, or where that is 0 one
-// of all, are each a result, and where `once` used once, of an operation that has a name in `definers`; in pre-order.
+// Returns the operations under `root`, in pre-order, that have a name in `names` and whose first `count` operands (at
+// least one operand if `count` is 0) are results of operations with a name in `definers`, and have no other use if
+// `once` is set.
 std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation root,
                                                const std::vector<std::string> &names,
                                                const std::vector<std::string> &definers, std::intptr_t count,

@@ -27,7 +27,7 @@ namespace {
 
 using Capsule = Capsules::Capsule;
 
-// Reads the kinds of operations by MLIR's C API, in the library that the bindings use, and goes by them.
+// Reads the kinds of operations by MLIR's C API, in the library that the bindings use, and provides functions of them.
 class KindReader {
 public:
   explicit KindReader(SharedLibrary library) : library(std::move(library)) {}

@@ -45,7 +45,7 @@ void Repetitions::findConstants() {
       key.push_back(constants[*value]);
     if (std::find(key.begin() + 1, key.end(), -1) != key.end())
       continue;
-    // A fill is a constant too, and says in a region what it does.
+    // A fill is a constant too; its region determines its value.
     if (ends[op] > op + 1)
       regions.add(op, key);
     // Results of one operation have consecutive numbers.
@@ -90,7 +90,7 @@ std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::i
     if (found != known.end()) {
       represented[found->second.op].push_back(op);
     } else {
-      Key own = key; // `plan` may visit what is inside.
+      Key own = key; // `plan` may visit the operations inside.
       std::optional<std::vector<std::int32_t>> after = plan(op);
       if (!after)
         continue;

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Operations that are isomorphic to an earlier one in all that decides how they are rewritten.
+// Operations that are isomorphic to an earlier operation in all properties that determine how they are rewritten.
 #pragma once
 
 #include "arrays/module_arrays.h"
@@ -18,34 +18,36 @@
 
 namespace mlir_shard {
 
-// Isomorphic operations agree in
-//  - their signature, but for the name where that is ignored, and the contents of their regions, with the values that
-//    these take from around them;
-//  - the states of the values they use and of those they define, as these are before they have been visited;
-//  - which of their operands are the same value, and, where that is not ignored, which are made of constants alone, and
-//    how;
+// The isomorphic operations of a module. Isomorphic operations agree in
+//  - their signatures, without the names if these are ignored, and the contents of their regions, including the values
+//    from outside that the regions use;
+//  - the states of their operands and results before they are visited;
+//  - which of their operands are the same value, and, unless this is ignored, which are computed from constants alone,
+//    and how;
 //  - the context keys of their sharding rules.
 // The first of them represents the others.
 class Repetitions {
 public:
-  // Plans an operation and returns the states of its results. Without these the operation represents no other one.
+  // Plans an operation and returns the states of its results. If it returns nullopt, the operation represents no
+  // others.
   using Plan = std::function<std::optional<std::vector<std::int32_t>>(std::int32_t op)>;
-  // The context key of an operation's sharding rule, as a number; none where rules of its signature have no key.
+  // Returns the context key of an operation's sharding rule, as a number; nullopt if the rules of its signature have no
+  // key.
   using ContextKey = std::function<std::optional<std::int32_t>(std::int32_t op)>;
 
-  // `ignored` has for each signature whether its name and the constants are ignored; empty where none are.
+  // `ignored` contains for each signature whether its name and its constants are ignored; empty if none are.
   Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored);
 
-  // Visits an operation and those behind it in its block, but not the last, which it returns. Calls `plan` for the first
-  // of isomorphic operations; the results of each get its states. Operations visited in different `context`s are not
-  // isomorphic. `plan` may call this.
+  // Visits an operation and the following ones in its block except for the last, which is returned. Calls `plan` for
+  // the first of isomorphic operations; the results of all get its states. Operations visited in different `context`s
+  // are not isomorphic. `plan` may call this function.
   std::int32_t visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
              const ContextKey &contextKey);
 
-  // The operations that an operation represents, without itself.
+  // Returns the operations that an operation represents, without the operation itself.
   const std::vector<std::int32_t> &representedBy(std::int32_t op) const;
 
-  // The number of an operation, -1 for one that was not read.
+  // Returns the number of an operation; -1 if it was not read.
   std::int32_t numberOf(MlirOperation op) const;
 
 private:
@@ -64,15 +66,15 @@ private:
   const Capi &capi;
   PointerMap numbers;
   RegionContents regions;
-  const std::vector<std::int32_t> &ends; // Where what is inside each operation ends.
-  // By signature: itself, or where its name is ignored the number below 0 of what is left of it.
+  const std::vector<std::int32_t> &ends; // The end of the operations inside each operation.
+  // By signature: the signature, or a negative number of the signature without its name if the name is ignored.
   std::vector<std::int32_t> classes;
   std::vector<bool> ignoresConstants; // By signature.
-  // Of values made of constants alone: equal numbers for isomorphic ones; -1 for others.
+  // Numbers of values that are computed from constants alone, equal for isomorphic values; -1 for other values.
   std::vector<std::int32_t> constants;
   std::unordered_set<std::int32_t> withoutContextKey; // Classes.
   std::unordered_map<Key, Known, NumbersHash> known;
-  Key key; // Of the operation visited last.
+  Key key; // The key of the operation visited last.
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> represented;
 };
 

@@ -33,7 +33,7 @@ std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays
   return values;
 }
 
-// The repetitions in a module; rewrites of operations are replayed on those that they represent.
+// The repetitions in a module; rewrites of operations are replayed on the operations that they represent.
 class RepeatedRewrites {
 public:
   RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, SharedLibrary library,
@@ -95,7 +95,7 @@ std::shared_ptr<Insertion> insertion(const HostLibrary &library, const Made &bef
       Insertion{readMade(before), readMade(behind), read(attributes), std::move(numbers)});
 }
 
-// Keeps the arrays that the operations are of.
+// Sharded operations with the arrays that contain them, which are kept alive.
 struct HeldShardedOps {
   std::shared_ptr<ModuleArrays> arrays;
   ShardedOps ops;

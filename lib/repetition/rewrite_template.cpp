@@ -62,7 +62,7 @@ bool RewriteTemplate::capture() {
   return true;
 }
 
-// Whether one value replaces all uses of a result.
+// Finds the replacements of the used results. Returns whether a single known value replaces all uses of each result.
 bool RewriteTemplate::findOutputs(const Sources &known) {
   for (const Use &use : uses) {
     const auto found = known.find(capi.mlirOperationGetOperand(use.user, use.number).pointer);
@@ -77,7 +77,7 @@ bool RewriteTemplate::findOutputs(const Sources &known) {
   return true;
 }
 
-// The operations and the arguments of blocks inside an operation, always in the same order.
+// Visits the operations and the block arguments inside an operation, always in the same order.
 template <typename VisitOperation, typename VisitArgument>
 void RewriteTemplate::eachInside(MlirOperation root, const VisitOperation &visitOp, const VisitArgument &visitArgument) const {
   for (MlirRegion region = capi.mlirOperationGetFirstRegion(root); region;
@@ -93,7 +93,7 @@ void RewriteTemplate::eachInside(MlirOperation root, const VisitOperation &visit
     }
 }
 
-// Whether what is in the regions of an operation uses nothing from around it.
+// Returns whether the operations in the regions of an operation use no values from outside.
 bool RewriteTemplate::isSelfContained(MlirOperation root) const {
   std::vector<const void *> defined;
   std::vector<MlirOperation> inside;
@@ -156,8 +156,8 @@ void RewriteTemplate::changeInPlace(MlirOperation other) const {
     capi.mlirOperationSetAttributeByName(other, capi.mlirIdentifierStr(one.name), one.attribute);
 }
 
-// A copy of an operation in the replacement: of the other one where that is the operation itself, which may have another
-// name.
+// Returns a copy of an operation in the replacement; if this is the rewritten operation itself, a changed copy of
+// `other`, which may have another name.
 MlirOperation RewriteTemplate::copied(std::size_t number, MlirOperation other) const {
   if (static_cast<std::int32_t>(number) != kept)
     return capi.mlirOperationClone(replacement[number]);
@@ -187,8 +187,9 @@ void RewriteTemplate::replace(MlirOperation other) const {
   capi.mlirOperationDestroy(other);
 }
 
-// Gives a copy, and what is in it, a location: that of its like in the operation that it takes the place of. What is in
-// it is either made by the rewrite, at the location of the operation, or from the regions of the operation.
+// Sets the locations of a copy and of the operations in it to those of the corresponding operations in `other`, which
+// the copy replaces. Operations in the copy were either created by the rewrite, at the location of the operation, or
+// come from the regions of the operation.
 void RewriteTemplate::relocate(MlirOperation copy, MlirLocation place, MlirOperation other) const {
   capi.mlirOperationSetLocation(copy, place);
   std::vector<MlirLocation> made, places;

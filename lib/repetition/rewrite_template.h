@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The rewrite of one operation, by whatever changes the IR around it, replayed on isomorphic operations.
+// The rewrite of one operation, by any change of the IR around it, that is replayed on isomorphic operations.
 #pragma once
 
 #include "ir/capi.h"
@@ -13,30 +13,31 @@
 
 namespace mlir_shard {
 
-// Construct it before an operation is rewritten. Afterwards `capture` reads the replacement: the operations between those
-// that were before and behind the operation, and the values that replace its results.
+// A captured rewrite. Construct the template before the operation is rewritten. Afterwards `capture` reads the
+// replacement: the operations between the neighbours that the operation had, and the values that replace its results.
 class RewriteTemplate {
 public:
-  // The operation is not the last in its block, and what is behind it stays while it is changed.
+  // The operation must not be the last in its block, and the next operation must stay in place during the rewrite.
   RewriteTemplate(const Capi &capi, MlirOperation op);
   RewriteTemplate(const RewriteTemplate &) = delete;
   ~RewriteTemplate();
 
-  // Captures the rewrite. Returns whether it can be replayed: not where the replacement uses other values than the
-  // operands of the operation.
+  // Captures the rewrite. Returns whether it can be replayed, which requires that the replacement uses no other values
+  // than the operands of the operation.
   bool capture();
 
-  // Replays the rewrite on an operation that differs from the captured one only in its name, operands and locations, in
-  // the name only where the rewrite goes by no name. An operation that is replaced is erased.
+  // Replays the rewrite on an operation that differs from the captured one only in its operands, its location, and, if
+  // the rewrite does not depend on it, its name. An operation that is replaced is erased.
   void replay(MlirOperation op) const;
 
 private:
-  // Where a value comes from: an operand of the operation where `op` is -1, else a result of one in the replacement.
+  // The source of a value: an operand of the operation if `op` is -1, and otherwise a result of an operation in the
+  // replacement.
   struct Source {
     std::int32_t op;
     std::int32_t index;
   };
-  // A use of a result, by the operation that uses it and the number of the operand.
+  // A use of a result: the user and the number of the operand.
   struct Use {
     std::intptr_t result;
     MlirOperation user;
@@ -65,13 +66,13 @@ private:
   std::vector<Use> uses;
 
   std::vector<MlirOperation> replacement;
-  // Where among those the operation itself is, if it has as many operands as before and no regions.
+  // The index of the operation itself in `replacement` if it has as many operands as before and no regions; -1
+  // otherwise.
   std::int32_t kept = -1;
-  std::vector<std::vector<Source>> sources;   // Of their operands.
-  std::vector<std::pair<std::intptr_t, Source>> outputs; // What replaces the results that are used.
-  bool isInPlace = false;                     // Nothing but its attributes and the types of its results has changed.
-  // What has changed of the operation itself, if it is kept: attributes that it was given and that were taken away, and
-  // the types of its results.
+  std::vector<std::vector<Source>> sources;   // Of the operands in the replacement.
+  std::vector<std::pair<std::intptr_t, Source>> outputs; // The replacements of the used results.
+  bool isInPlace = false;                     // Whether only its attributes and result types have changed.
+  // The changes of the operation itself, if it is kept: added and removed attributes, and the types of its results.
   std::vector<MlirNamedAttribute> given;
   std::vector<MlirIdentifier> taken;
   std::vector<MlirType> types;

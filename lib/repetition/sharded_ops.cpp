@@ -69,7 +69,7 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
   return attributed;
 }
 
-// Where operations are resharded, asked once for each equivalence class.
+// The operands and results at which operations are resharded, computed once for each equivalence class.
 class ShardedOps::Resharded {
 public:
   Resharded(const ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
@@ -82,7 +82,7 @@ public:
     return kind < 0 ? Use::Ignored : uses.at(kind);
   }
 
-  // Whether a result of an operation is resharded, behind it or for a user.
+  // Returns whether a result of an operation is resharded, after the operation or for a user.
   bool hasResult(std::int32_t op) {
     const auto count = static_cast<std::int32_t>(arrays.operands.end(op) - arrays.operands.begin(op));
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {

@@ -12,9 +12,9 @@ namespace {
 
 constexpr Elements mostElements = ~(Elements{1} << 127);
 
-// The product of numbers that are not negative, the largest number where that is larger.
+// Returns the product of numbers that are not negative, or the largest number if the product overflows.
 Elements saturatedProduct(Elements one, Elements other) {
-  // Products and quotients of 128 bits take several times as long, and are asked for at every node.
+  // 128-bit products and quotients take several times as long, and are computed at every node.
   if (!((one | other) >> 63))
     return static_cast<Elements>(static_cast<std::uint64_t>(one)) * static_cast<std::uint64_t>(other);
   Elements product;
@@ -74,7 +74,7 @@ AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most
   for (Bounded &one : found) {
     chosen = one.assignment;
     double least = leastCompute(problem.order.size());
-    // Results first: to reduce them costs most.
+    // Starts with the results, because their reduction costs most.
     for (std::size_t tensor = problem.tensors.size(); tensor-- > 0 && least < limit;)
       least += leastMoves(tensor) * (1 - rounding);
     one.least = std::max(one.bound, least);
@@ -126,8 +126,8 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
   used = before;
 }
 
-// The device that has to receive most has nothing of its shard where the axes of a dimension do not continue each other,
-// and has to receive all of it where it is reduced.
+// Returns a lower bound of the cost of resharding a tensor. The device that receives most keeps no part of its shard if
+// the axes of a dimension do not continue each other, and receives its entire shard if the tensor is reduced.
 AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
   const AssignedTensor &tensor = problem.tensors[number];
   if (!tensor.isBounded)
@@ -146,14 +146,14 @@ AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
   return {static_cast<double>(bytes) / problem.networkRate / shared, bytes ? problem.moveLatency / shared : 0.0};
 }
 
-// Whether a tensor is a result that is partial before its moves.
+// Returns whether a tensor is a result that is partial before its moves.
 bool AssignmentSearch::isReduced(std::size_t number) const {
   return problem.tensors[number].isResult &&
          std::any_of(problem.reductionFactors.begin(), problem.reductionFactors.end(),
                      [&](std::int32_t factor) { return masks[factor][chosen[factor]] != 0; });
 }
 
-// What the moves of a tensor do not take less seconds than where all factors have their axes.
+// Returns a lower bound of the seconds that the moves of a tensor take when all factors have axes.
 double AssignmentSearch::leastMoves(std::size_t number) {
   const AssignedTensor &tensor = problem.tensors[number];
   if (!tensor.search)
@@ -187,7 +187,7 @@ GridAxes AssignmentSearch::searched(const GridAxes &axes) const {
   return found;
 }
 
-// What a device computes where factors that have no axes yet get all that are left.
+// Returns the seconds that a device computes if the remaining factors get all remaining axes: a lower bound.
 double AssignmentSearch::leastCompute(std::size_t depth) {
   if (!problem.computes)
     return 0.0;
@@ -241,7 +241,7 @@ AssignedDim AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
   return ofDim.emplace(std::move(key), taken).first->second;
 }
 
-// Whether all tensors can be sharded so: one dimension of several factors may not.
+// Returns whether all tensors can be sharded like this, which may fail for dimensions of several factors.
 bool AssignmentSearch::isPossible() {
   for (std::size_t tensor = 0; tensor < problem.tensors.size(); ++tensor)
     for (std::size_t i = 0; i < problem.tensors[tensor].dims.size(); ++i)

@@ -1,8 +1,9 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Branch and bound (Land, Doig 1960) over the axes that the factors of one op may get. Axes are numbers here: what a
-// dimension of a tensor is like along them is decided elsewhere, and asked once for each choice along its factors.
+// Branch and bound (Land, Doig 1960) over the axes that are assigned to the factors of one op. Axes are numbers; the
+// properties of a dimension that is sharded along them are computed by a callback, once for each choice of its factors'
+// axes.
 #pragma once
 
 #include "resharding/grid_placement.h"
@@ -18,28 +19,28 @@
 
 namespace mlir_shard {
 
-// Axes along which a factor or a dimension may be sharded, up to 64 of them, and the number of devices along them.
+// The axes along which a factor or a dimension may be sharded, at most 64, and the number of devices along them.
 struct ShardingAxes {
   GridAxes axes;
   std::int64_t devices;
 };
 
-// An operand or a result. What it costs to reshard it is bounded by 0 unless `isBounded`.
+// An operand or a result. The bound of its resharding cost is 0 unless `isBounded` is set.
 struct AssignedTensor {
   struct Dim {
     std::int64_t size;
     std::vector<std::int32_t> factors;
-    ShardingAxes given; // Before the operand is resharded, or after the result is.
+    ShardingAxes given; // The axes before the operand is resharded, or after the result is.
   };
   std::int64_t elementSize;
   std::vector<Dim> dims;
   bool isResult, isBounded;
-  std::shared_ptr<ReshardSearch> search; // Bounds what its moves cost, on the grid of `searchAxes`; may be none.
+  std::shared_ptr<ReshardSearch> search; // Bounds the cost of its moves, on the grid of `searchAxes`; may be null.
 };
 
-// A dimension with some axes along its factors: whether it can be sharded so, whether both its shards before and after
-// resharding are full, and if so the elements of a shard after it and those that a device has in common with its shard
-// before.
+// The properties of a dimension with given axes along its factors: whether it can be sharded like this, whether its
+// shards before and after resharding are all full, and if so the number of elements of a shard after resharding and the
+// number of those that a device already has.
 struct AssignedDim {
   bool isPossible, isEven;
   std::int64_t elements, kept;
@@ -49,46 +50,49 @@ struct AssignmentProblem {
   std::vector<std::int64_t> factorSizes;
   std::vector<std::int32_t> reductionFactors;
   std::vector<AssignedTensor> tensors;
-  std::vector<std::int32_t> order;                      // In which factors get their axes.
-  std::vector<std::vector<ShardingAxes>> candidates; // That each factor may get.
-  std::int64_t devices;                                 // Along all axes of all candidates.
+  std::vector<std::int32_t> order;                      // The order in which factors get their axes.
+  std::vector<std::vector<ShardingAxes>> candidates; // The candidates for each factor.
+  std::int64_t devices;                                 // The number of devices along all axes of all candidates.
   bool computes, indexes;                               // No operations are counted for an op that indexes.
-  double operationRate, memoryRate, networkRate;        // A second.
-  double moveLatency;                                   // The seconds that anything resharded waits at least.
-  double knownCompute, knownLatency;                    // Computing for longer than the first one waits for the second.
-  std::int32_t summands;                                // The partial sums that share what reducing them costs.
-  std::vector<GridAxes> searchAxes;                     // The axes that each axis is on the grid of the searches.
+  double operationRate, memoryRate, networkRate;        // Per second.
+  double moveLatency;                                   // The least latency of any resharding in seconds.
+  double knownCompute, knownLatency;                    // A device that computes for more than `knownCompute` waits for
+                                                        // `knownLatency`.
+  std::int32_t summands;                                // The number of partial sums that share the cost of their
+                                                        // reduction.
+  std::vector<GridAxes> searchAxes;                     // The axes of the searches' grid for each axis.
 };
 
 class AssignmentSearch {
 public:
   // The number of the candidate of each factor.
   using Assignment = std::vector<std::int32_t>;
-  // The dimension of a tensor whose several factors, in their order, have the candidates of these numbers.
+  // Returns the properties of a dimension of a tensor with several factors, given the numbers of their candidates in
+  // order.
   using AskDim = std::function<AssignedDim(std::int32_t tensor, std::int32_t dim, const Assignment &candidates)>;
 
   AssignmentSearch(AssignmentProblem problem, AskDim askDim);
 
-  // An assignment whose cost is at least `bound`, by what the search knows of it, and at least `least`, by the moves of its
-  // tensors.
+  // An assignment with a lower bound of its cost, `bound`, and a tighter one that includes the moves of its tensors,
+  // `least`.
   struct Bounded {
     double bound, least;
     Assignment assignment;
   };
 
-  // The assignments whose cost is bounded by less than so many seconds, the least bound first, at most `most` of them;
-  // and whether the search has come to its end before it has reached `mostNodes` nodes.
+  // Returns at most `most` assignments whose cost bound is less than `seconds`, in ascending order of bounds, and
+  // whether the search was complete before it reached `mostNodes` nodes.
   std::pair<std::vector<Bounded>, bool> below(double seconds, std::int64_t mostNodes, std::size_t most);
 
-  // Of each tensor the seconds that its moves do not take less than.
+  // Returns a lower bound of the seconds that the moves of each tensor take.
   std::vector<double> leastMovesOf(const Assignment &assignment);
 
 private:
-  // Seconds to receive all bytes, and those waited besides.
+  // The seconds to receive all bytes, and the additional latency.
   struct Price {
     double moving = 0, latency = 0;
   };
-  // By the numbers of the candidates of a dimension's factors.
+  // The properties of a dimension by the numbers of its factors' candidates.
   using KnownDims = std::unordered_map<std::u32string, AssignedDim>;
 
   void visit(std::size_t depth, Price resharded);
@@ -104,7 +108,7 @@ private:
   AskDim askDim;
   std::vector<std::vector<std::int32_t>> completed; // The tensors whose last factor gets its axes at each depth.
   std::vector<std::vector<KnownDims>> known;
-  std::vector<std::vector<std::int32_t>> factorsOf; // On which it depends what each tensor costs.
+  std::vector<std::vector<std::int32_t>> factorsOf; // The factors that the cost of each tensor depends on.
   std::vector<std::unordered_map<std::u32string, double>> knownMoves;
   std::vector<std::vector<std::uint64_t>> masks; // A bit for each axis of a candidate.
   std::vector<std::int64_t> blocks;

@@ -10,7 +10,7 @@ namespace mlir_shard {
 
 namespace {
 
-// The prime factors of a number in ascending order, each as often as it divides it.
+// Returns the prime factors of a number in ascending order, with multiplicity.
 std::vector<std::int64_t> primeFactors(std::int64_t number) {
   std::vector<std::int64_t> found;
   for (std::int64_t factor = 2; factor * factor <= number; ++factor)
@@ -95,7 +95,7 @@ std::pair<Elements, Elements> EvenGrid::lacking(const std::vector<const Change *
   Elements box = elements / now, common = box / finer;
   if (isSame)
     return {devices * (box - common), box - common};
-  // Of how many devices one meets the equations: an equation that closes a cycle says nothing.
+  // Computes the fraction of devices that satisfy the equations; an equation that closes a cycle is redundant.
   for (std::size_t first = 0; first < radices.size(); ++first) {
     std::size_t digit = first;
     while (digit != 0xff && !isVisited[digit]) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What devices receive between placements whose shards are all full, by arithmetic on digits.
+// The elements that devices receive between placements in which all shards are full, computed by arithmetic on digits.
 #pragma once
 
 #include "resharding/grid_placement.h"
@@ -14,14 +14,15 @@
 
 namespace mlir_shard {
 
-// Grids on which all shards of a tensor are full. The index of a shard is a number of mixed radix, whose digits are
-// those of the devices' places along the axes.
+// A grid on which all shards of a tensor are full. The index of a shard is a mixed-radix number whose digits are those
+// of the devices' places along the axes.
 class EvenGrid {
 public:
   explicit EvenGrid(const std::vector<std::int64_t> &sizes);
 
-  // How a dimension changes: pairs of a digit and the one that it has to equal, the digits that both placements have, and
-  // the shards by the digits that only one of them has. `isAlike` is false where digits that both have differ in radix.
+  // The change of a dimension: the pairs of digits that have to be equal, the digits at positions that both placements
+  // have, and the numbers of shards along the digits that only one of them has. `isAlike` is false if digits at the
+  // same position differ in radix.
   struct Change {
     std::vector<std::pair<std::uint8_t, std::uint8_t>> equal;
     std::vector<std::uint8_t> shared;

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int32_t noMessage = -1;
 
-// For devices on one side of messages the message that each has in a round.
+// The message of each device in each round, for the devices on one side of the messages.
 class Schedules {
 public:
-  // The number of a device, which gets one here if it has none.
+  // Returns the number of a device, and assigns one if it is new.
   std::size_t number(std::int64_t device) {
     const auto [known, isNew] = numbers.emplace(device, messages.size());
     if (isNew)
@@ -60,8 +60,8 @@ std::vector<std::int32_t> exchangeRounds(const std::vector<std::pair<std::int64_
     while (sending.at(sender, round) != noMessage || receiving.at(receiver, round) != noMessage)
       ++round;
     if (round >= count) {
-      // The receiver is busy in the first round that is free for the sender: along the path from it of messages that are
-      // in that round and in one that is free for the receiver, in turn, the rounds change places.
+      // The receiver is busy in the first round that is free for the sender. Exchanges that round with one that is free
+      // for the receiver, along the alternating path of messages in these two rounds that starts at the receiver.
       round = sending.firstFree(sender);
       const std::int32_t other = receiving.firstFree(receiver);
       std::vector<std::int32_t> path;

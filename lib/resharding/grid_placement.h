@@ -3,7 +3,7 @@
 
 // Placements of a tensor on a grid.
 //
-// A placement has for each dimension the grid axes that shard it, from major to minor. A dimension of n elements in k
+// A placement consists of the grid axes that shard each dimension, from major to minor. A dimension of n elements in k
 // shards has shards of ceil(n / k) elements; the last ones may be short or empty.
 #pragma once
 
@@ -13,21 +13,21 @@
 
 namespace mlir_shard {
 
-// Numbers of grid axes, each a char. A short string holds them in place, and compares as a tuple of numbers does.
+// Numbers of grid axes, one char each. Short strings are stored inline, and compare like tuples of numbers.
 using GridAxes = std::string;
 using GridDims = std::vector<GridAxes>;
-// Of a tensor of up to 2^90 bytes, on up to 2^31 devices: 64 bits do not hold that.
+// Numbers of elements of tensors of up to 2^90 bytes on up to 2^31 devices, which 64 bits cannot hold.
 using Elements = __int128;
 
 inline std::uint8_t axisNumber(char axis) { return static_cast<std::uint8_t>(axis); }
 inline bool hasAxis(const GridAxes &axes, char axis) { return axes.find(axis) != GridAxes::npos; }
-// Appends dimensions to a key, so that different ones make different keys.
+// Appends dimensions to a key, such that different dimensions result in different keys.
 void appendKey(std::string &key, const GridDims &dims);
 
-// Sizes go up to 2^63 - 1: adding to one of them may overflow.
+// Sizes may be up to 2^63 - 1, so adding to a size may overflow.
 inline std::int64_t ceilDivided(std::int64_t number, std::int64_t by) { return number / by + (number % by != 0); }
 inline std::int64_t shardSize(std::int64_t size, std::int64_t count) { return ceilDivided(size, count); }
-// The most source shards that a target shard has elements of.
+// Returns the largest number of source shards that a target shard overlaps.
 std::int64_t mostSources(std::int64_t size, std::int64_t oldCount, std::int64_t newCount);
 
 // The elements of a shard of a dimension.
@@ -47,13 +47,13 @@ public:
   Elements numElements() const { return elements; }
 
   std::int64_t sizeOf(char axis) const { return axisSizes[axisNumber(axis)]; }
-  // The devices along axes.
+  // Returns the number of devices along axes.
   std::int64_t count(const GridAxes &axes) const;
-  // The elements that all devices hold together.
+  // Returns the number of elements that all devices hold together.
   Elements heldByAll(const GridDims &dims) const;
-  // The elements of a local tensor with its padding.
+  // Returns the number of elements of a local tensor with its padding.
   Elements largestBox(const GridDims &dims) const;
-  // Whether all shards are full, and whether they are in each placement.
+  // Return whether all shards are full, in one placement and in all placements.
   bool isEven(const GridDims &dims) const;
   bool isAlwaysEven() const { return isEvenOnAll; }
 

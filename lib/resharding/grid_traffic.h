@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What devices receive when a tensor goes from one placement on a grid to another, in elements.
+// The elements that devices receive when a tensor is resharded from one placement on a grid to another.
 #pragma once
 
 #include "resharding/even_grid.h"
@@ -22,19 +22,21 @@ public:
   explicit GridTraffic(GridTensor tensor);
 
   const GridTensor &tensor() const { return placed; }
-  // Whether what shards have in common follows from digits for all placements.
+  // Returns whether the overlaps of shards follow from digits for all placements.
   bool isAlwaysInDigits() const { return even.areAllAlike() && placed.isAlwaysEven(); }
-  // How many places of devices have been looked at, where uneven shards are counted one by one.
+  // Returns the number of device places visited while counting uneven shards.
   std::int64_t placesCounted() const { return *counted; }
 
-  // What all devices together, and the one that lacks most, have to receive.
+  // Returns the numbers of elements that all devices together must receive, and the largest number that one must
+  // receive.
   std::pair<Elements, Elements> lacking(const GridDims &before, const GridDims &after);
-  // What all devices together, and each that takes part, receive in a permutation of devices.
+  // Returns the numbers of elements received in a permutation of devices by all devices together and by each
+  // participant.
   std::pair<Elements, Elements> permuted(const GridDims &before, const GridDims &after);
-  // The rounds of a direct exchange: the most messages that a device sends or receives. On a grid of many devices an
-  // upper bound if shards are uneven.
+  // Returns the rounds of a direct exchange: the largest number of messages that a device sends or receives. If shards
+  // are uneven, it is an upper bound on a grid of many devices.
   std::int64_t exchangeRounds(const GridDims &before, const GridDims &after);
-  // The most shards that a target shard has elements of.
+  // Returns the largest number of shards that a target shard overlaps.
   std::int64_t mostSenders(const GridDims &before, const GridDims &after) const { return uneven.mostSenders(before, after); }
 
 private:
@@ -47,7 +49,8 @@ private:
   std::shared_ptr<std::int64_t> counted;
   EvenGrid even;
   UnevenGrid uneven;
-  // Whether devices differ between placements of as many shards, by the numbers of shards.
+  // The traffic of tensors with one element for each shard, by the numbers of shards: which devices take part in a
+  // permutation.
   std::unordered_map<std::string, std::unique_ptr<GridTraffic>> ofShards;
 };
 

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Pairs of numbers, of the first of which the most is wanted, and of the second the least.
+// Pareto fronts of pairs of numbers, of which the first is maximized and the second minimized.
 #pragma once
 
 #include "resharding/grid_placement.h"
@@ -11,15 +11,15 @@
 
 namespace mlir_shard {
 
-// Those of the pairs that were added of which no other has more of the first and less of the second. The most difference
-// of products of pairs, one of each of several fronts, is among the products of these.
+// The added pairs that no other pair dominates, with a larger first and a smaller second number. The largest difference
+// of products of pairs, one from each of several fronts, is attained by pairs in the product of the fronts.
 class ParetoFront {
 public:
   ParetoFront() = default;
   ParetoFront(Elements most, Elements least) : pairs{{most, least}} {}
 
   void add(Elements most, Elements least);
-  // The pairs that are products of one of each.
+  // Returns the front of the products of one pair from each front.
   ParetoFront operator*(const ParetoFront &other) const;
   Elements mostDifference() const;
 

@@ -14,7 +14,7 @@ namespace mlir_shard {
 
 namespace {
 
-// A tensor with more placements than these has a large space, in which states have likely moves alone.
+// The space of a tensor with more placements is large: states only have likely moves.
 constexpr double mostPlacements = 2000;
 
 GridDims withDim(GridDims dims, std::size_t dim, GridAxes axes) {
@@ -83,7 +83,7 @@ bool ReshardMoves::hasRoom(const GridDims &before, const GridDims &after) const 
   return given.memory < 0 || localBytes(before) + localBytes(after) <= given.memory;
 }
 
-// Whether each shard of the coarser of two placements is what the next few shards of the finer one make.
+// Returns whether each shard of the coarser placement of a dimension consists of consecutive shards of the finer one.
 bool ReshardMoves::nests(std::size_t dim, const GridAxes &before, const GridAxes &after) const {
   std::int64_t size = tensor().shape()[dim], one = tensor().count(before), other = tensor().count(after);
   std::int64_t few = std::min(one, other), many = std::max(one, other);
@@ -142,7 +142,7 @@ double ReshardMoves::messagesTime(const GridAxes &along, std::int64_t count, dou
   return static_cast<double>(count) * latency(along) + bytes * secondsPerByte(along);
 }
 
-// Along the axes that a change of dimensions has to do with: all but those that both begin with.
+// Returns the time of messages along the axes that a change of dimensions involves: all except the common leading axes.
 double ReshardMoves::messagesBetween(const GridDims &before, const GridDims &after, std::int64_t count, double bytes) const {
   if (hasOneLink && before != after)
     return static_cast<double>(count) * onlyLatency + bytes * onlySecondsPerByte;
@@ -233,7 +233,7 @@ void ReshardMoves::addAllReduces(const ReshardState &state, ReshardEdges &edges)
     forSelections(state.unreduced, count, false, [&](const GridAxes &reduced) {
       Elements box = tensor().largestBox(state.dims);
       std::int64_t devices = tensor().count(reduced);
-      // A device reduces a part, and gets the others.
+      // A device reduces one part and receives the others.
       Elements most = (box + devices - 1) / devices * (devices - 2) + box;
       double seconds = ring(reduced, inBytes(most)) + ringLatency(reduced);
       edges.push_back({{state.dims, without(state.unreduced, reduced)}, costOfAll(most, seconds), MoveKind::AllReduce});
@@ -256,7 +256,7 @@ void ReshardMoves::addReduceScatters(const ReshardState &state, ReshardEdges &ed
     });
 }
 
-// Slices of several axes to those of a dimension of the target, and a gather of all that precedes these.
+// Adds slices of several axes towards those of a dimension of the target, and a gather of all axes that precede these.
 void ReshardMoves::addMovesTowards(const ReshardState &state, const ReshardState &target, ReshardEdges &edges) const {
   GridAxes free = freeAxes(state);
   GridDims kept;
@@ -295,7 +295,7 @@ bool ReshardMoves::addPermutations(const ReshardState &state, const ReshardState
     counts = countsOf(state.dims);
     dims.assign(state.dims.size(), {});
   }
-  // Dimensions begin as the target's do, or stay as they are, as far as may be.
+  // Dimensions begin with the axes of the target or keep their own axes, as far as possible.
   std::set<GridDims> likely;
   GridDims preferred(state.dims.size());
   std::function<void(std::size_t)> prefer = [&](std::size_t dim) {
@@ -337,7 +337,7 @@ std::optional<ReshardEdge> ReshardMoves::exchange(const ReshardState &state, con
     return std::nullopt;
   auto [total, most] = deviceTraffic.lacking(state.dims, target.dims);
   if (!total && isEven)
-    return std::nullopt; // Slices do that.
+    return std::nullopt; // Slices are sufficient.
   std::int64_t mostRounds = given.messages / std::max<std::int64_t>(1, tensor().numDevices());
   auto price = [&, total = total, most = most](std::int64_t rounds) {
     return cost(total, messagesBetween(state.dims, target.dims, std::max<std::int64_t>(1, rounds), inBytes(most)));

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The placements of a tensor on a grid as a graph: its states, and the moves from each with what they cost.
+// The placements of a tensor on a grid as a graph: its states, and the moves from each state with their costs.
 #pragma once
 
 #include "resharding/grid_traffic.h"
@@ -15,7 +15,7 @@
 
 namespace mlir_shard {
 
-// The axes of each dimension, and those along which values are still to be reduced, in ascending order.
+// The axes of each dimension, and the axes along which values are unreduced, in ascending order.
 struct ReshardState {
   GridDims dims;
   GridAxes unreduced;
@@ -29,9 +29,9 @@ struct ReshardStateHash {
 
 enum class MoveKind { Slice, Gather, AllToAll, Permute, AllReduce, ReduceScatter, Exchange };
 
-// What the objective counts, then what decides among equals.
+// The cost by the objective, and a tie breaker.
 using MoveCost = std::pair<double, double>;
-// By how much equal sums of seconds may differ.
+// The relative tolerance of equal sums of seconds.
 constexpr double rounding = 1e-9;
 constexpr double infiniteCost = std::numeric_limits<double>::infinity();
 
@@ -42,38 +42,39 @@ struct ReshardEdge {
 };
 using ReshardEdges = std::vector<ReshardEdge>;
 
-// The latency in seconds, the seconds a byte, and the latency of a ring, along each axis of a grid.
+// The latency in seconds, the seconds per byte, and the latency of a ring, along each axis of a grid.
 struct GridLinks {
   std::vector<double> latency, secondsPerByte, ringLatency;
 };
 
 struct ReshardLimits {
-  Elements memory;          // Bytes of a device, -1 for no limit.
-  std::size_t permutations; // A state with more permutations of devices has likely ones alone.
-  std::int64_t messages;    // Of a direct exchange, counting one for each device in a round; 0 for no exchange.
+  Elements memory;          // Bytes of a device; -1 for no limit.
+  std::size_t permutations; // A state with more permutations of devices only has likely ones.
+  std::int64_t messages;    // Of a direct exchange, one for each device in a round; 0 to disable exchanges.
 };
 
 class ReshardMoves {
 public:
-  // Values stay partial along the axes in `kept`. `countsBytes` says that the objective is bytes, and not seconds.
+  // Values stay partial along the axes in `kept`. The objective is bytes if `countsBytes` is set, and seconds
+  // otherwise.
   ReshardMoves(GridTensor tensor, GridLinks links, std::int64_t elementSize, bool countsBytes, const GridAxes &kept,
                ReshardLimits limits);
 
-  // Adds the moves from a state, but for direct exchanges; those of a large space are likely ones on paths to the target.
-  // Returns whether all permutations of devices are among them, or none `mayPermute`.
+  // Adds the moves from a state except for direct exchanges; in a large space only likely ones on paths to the target.
+  // Returns whether all permutations of devices were added, or `mayPermute` is false.
   bool add(const ReshardState &state, const ReshardState &target, bool mayPermute, ReshardEdges &edges);
-  // The direct exchange for the target, if it costs less than `atMost`.
+  // Returns the direct exchange to the target if it costs less than `atMost`.
   std::optional<ReshardEdge> exchange(const ReshardState &state, const ReshardState &target, MoveCost atMost);
-  // Whether two slices, or two gathers, can be one that costs no more than both.
+  // Returns whether two slices, or two gathers, can be merged into one that costs no more than both.
   bool canBeOne(MoveKind kind, const ReshardState &before, const ReshardState &between, const ReshardState &after) const;
 
   GridTraffic &traffic() { return deviceTraffic; }
   const GridTensor &tensor() const { return deviceTraffic.tensor(); }
   const ReshardLimits &limits() const { return given; }
-  // Whether there are so many placements that states have likely moves alone.
+  // Returns whether there are so many placements that states only have likely moves.
   bool isLarge() const { return hasManyPlacements; }
 
-  // The cost of so many elements that all devices receive together, in so many seconds.
+  // Returns the cost of moves in which all devices together receive `total` elements in `seconds`.
   MoveCost cost(Elements total, double seconds) const;
   double inBytes(Elements elements) const { return static_cast<double>(elements * elementSize); }
   Elements localBytes(const GridDims &dims) const { return tensor().largestBox(dims) * elementSize; }
@@ -100,7 +101,7 @@ private:
   void addAllReduces(const ReshardState &state, ReshardEdges &edges) const;
   void addReduceScatters(const ReshardState &state, ReshardEdges &edges) const;
   void addMovesTowards(const ReshardState &state, const ReshardState &target, ReshardEdges &edges) const;
-  // Adds permutations of devices; whether these are all there are.
+  // Adds permutations of devices. Returns whether all were added.
   bool addPermutations(const ReshardState &state, const ReshardState &target, ReshardEdges &edges);
   void addPermutation(const ReshardState &state, GridDims dims, ReshardEdges &edges);
 
@@ -109,11 +110,11 @@ private:
   std::int64_t elementSize;
   bool countsBytes;
   ReshardLimits given;
-  // The axes along which values do not stay partial.
+  // The axes along which values must be reduced.
   GridAxes movable;
   std::int64_t movableCount;
   bool isEven = true, hasManyPlacements;
-  // The links of all axes, where they have the same.
+  // The links of all axes, if they are equal.
   bool hasOneLink = true;
   double onlyLatency = 0, onlySecondsPerByte = 0;
 };

@@ -12,11 +12,11 @@ namespace mlir_shard {
 
 namespace {
 
-// How much dearer what remains is taken to be in a large space, whose search comes to no end.
+// The weight of the remaining cost in a large space, in which the search would take too long otherwise.
 constexpr double greed = 3.0;
-// The moves that are tried in a large space: most where what is known may cost twice as much as is needed.
+// The limits of the number of moves tried in a large space: the most if the known cost may be twice the lower bound.
 constexpr double leastMoves = 100, mostMoves = 400;
-// The places of devices that a search counts uneven shards on, which keeps its time flat in their number.
+// The number of device places on which a search counts uneven shards, which limits its time on many devices.
 constexpr std::int64_t mostPlaces = 130000;
 
 } // namespace
@@ -61,7 +61,7 @@ MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, c
   } else {
     std::int64_t partials = moves.tensor().count(state.unreduced);
     total = bound.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
-    // The device that receives most receives what each does in the mean at least.
+    // The device that receives most receives at least the mean.
     most = std::max(bound.box, (total + moves.tensor().numDevices() - 1) / moves.tensor().numDevices());
     before = moves.ringLatency(state.unreduced);
   }
@@ -72,8 +72,9 @@ MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, c
   return found;
 }
 
-// The least latency of moves after which a device has something of so many shards. A collective along an axis multiplies
-// what a device has something of by the size of the axis at most; a direct exchange, which is last, adds one a round.
+// Returns the least latency of moves after which a device has elements of `sources` shards. A collective along an axis
+// multiplies the number of shards by at most the size of the axis; a direct exchange, which is the last move, adds one
+// per round.
 double ReshardSearch::latencyToCombine(std::int64_t sources) {
   if (sources <= 1)
     return 0;
@@ -128,7 +129,7 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     if (state == target)
       best = price;
     auto entry = reached.insert_or_assign(state, Reached{price, from, kind}).first;
-    // Of equals the last one first, which is nearer to the target.
+    // Of equal states the last one comes first, because it is nearer to the target.
     open.push({{price.first + weight * more.first, price.second + weight * more.second}, --order, price, &entry->first});
   };
 
@@ -178,7 +179,7 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
       state = at.from;
     }
     std::reverse(steps.begin(), steps.end());
-    // Slices in a row that can be one are one, and gathers where that costs no more.
+    // Merges consecutive slices if possible, and consecutive gathers if the merged one costs no more.
     path.steps.emplace();
     std::vector<ReshardState> befores;
     ReshardState before = source;

@@ -1,8 +1,8 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The cheapest path through the graph of placements: A* (Hart, Nilsson, Raphael 1968) with an admissible bound and a budget
-// of states.
+// The cheapest path through the graph of placements: A* (Hart, Nilsson, Raphael 1968) with an admissible bound and a
+// limited number of states.
 #pragma once
 
 #include "resharding/reshard_moves.h"
@@ -16,8 +16,8 @@
 
 namespace mlir_shard {
 
-// What a search found: the states on the path with the kind of the move to each, if there is one that is cheap enough,
-// and what no path costs less than.
+// The result of a search: the states on the path with the kind of the move to each, if a path is cheap enough, and a
+// lower bound of the cost of all paths.
 struct ReshardPath {
   std::optional<std::vector<std::pair<MoveKind, ReshardState>>> steps;
   double least;
@@ -25,20 +25,20 @@ struct ReshardPath {
 
 class ReshardSearch {
 public:
-  // As for the moves.
+  // The arguments are those of ReshardMoves.
   ReshardSearch(GridTensor tensor, GridLinks links, std::int64_t elementSize, bool countsBytes, const GridAxes &kept,
                 ReshardLimits limits);
 
-  // The cheapest path that costs less than `atMost`, of those found before so many states are looked at.
+  // Returns the cheapest path that costs less than `atMost` among those found before `mostStates` states are visited.
   ReshardPath find(const ReshardState &source, const ReshardState &target, MoveCost atMost, std::size_t mostStates);
-  // What no path costs less than, without a search.
+  // Returns a lower bound of the cost of all paths, without a search.
   double least(const ReshardState &source, const ReshardState &target);
-  // The least memory for a path, none where none is found, and that with less than which there is none.
+  // Returns the least memory for a path, or nullopt if none is found, and a lower bound of the memory of all paths.
   std::pair<std::optional<Elements>, Elements> leastMemory(const ReshardState &source, const ReshardState &target,
                                                            std::size_t mostStates);
 
 private:
-  // The bound on what remains from states to one target.
+  // The lower bound of the remaining cost from states to one target.
   struct Remaining {
     Elements box;
     Elements reducedOnce;

@@ -49,7 +49,7 @@ py::tuple numbersOf(const GridDims &dims) {
   return numbers;
 }
 
-// Numbers of more than 64 bits are made of two.
+// Combines numbers of more than 64 bits from two integers.
 py::object integerOf(Elements number) {
   if (number <= std::numeric_limits<std::int64_t>::max())
     return py::int_(static_cast<std::int64_t>(number));

@@ -11,16 +11,16 @@ namespace mlir_shard {
 
 namespace {
 
-// The devices up to which messages are counted for each of them where shards are uneven.
+// The largest number of devices for which messages of uneven shards are counted individually.
 constexpr std::int64_t mostCountedDevices = 4096;
 
-// Goes over the places along some axes of a grid, with the indices of shards as sums of places times weights.
+// Iterates over the places along some axes of a grid, with the indices of shards as weighted sums of places.
 class Places {
 public:
-  // Each index has a weight for each axis.
+  // `weights` contains for each index a weight for each axis.
   Places(const std::vector<std::int64_t> &sizes, const GridAxes &axes, const std::vector<std::vector<std::int64_t>> &weights)
       : indices(weights.size()), places(axes.size()), bounds(axes.size()), steps(axes.size()) {
-    // Where an axis takes its next place, those after it begin again.
+    // When an axis advances to its next place, the axes after it restart from 0.
     std::vector<std::int64_t> last(weights.size());
     for (std::size_t axis = axes.size(); axis--;) {
       bounds[axis] = sizes[static_cast<std::uint8_t>(axes[axis])];
@@ -52,7 +52,7 @@ private:
   std::int64_t total = 1;
 };
 
-// The axes of dimensions, each once, and the weights by which places along them make the index of a shard.
+// The distinct axes of dimensions, and the weights with which places along them add up to the index of a shard.
 GridAxes distinctAxes(const std::vector<const GridAxes *> &ofIndices) {
   GridAxes found;
   for (const GridAxes *axes : ofIndices)
@@ -80,7 +80,8 @@ UnevenGrid::UnevenGrid(GridTensor tensor, std::shared_ptr<std::int64_t> counted)
     : tensor(std::move(tensor)), counted(std::move(counted)) {}
 
 std::pair<Elements, Elements> UnevenGrid::lacking(const GridDims &before, const GridDims &after) {
-  // The mean of what devices have in common with their boxes is a product of fractions, which is exact in the end.
+  // The mean overlap of devices with their boxes is a product of fractions; the total over all devices is an exact
+  // number.
   ParetoFront best(1, 1);
   Elements held = 1;
   std::int64_t places = 1;
@@ -181,7 +182,7 @@ const UnevenGrid::Overlap &UnevenGrid::overlapIn(const Part &part) {
     ofIndices.push_back(&change.before);
     ofIndices.push_back(&change.after);
   }
-  // The major axes first: they decide where shards are.
+  // The major axes come first, because they determine the positions of shards.
   GridAxes along = distinctAxes(ofIndices);
   auto place = [&](char axis) {
     std::size_t least = GridAxes::npos;
@@ -193,7 +194,8 @@ const UnevenGrid::Overlap &UnevenGrid::overlapIn(const Part &part) {
   std::vector<std::vector<std::int64_t>> weights;
   for (const GridAxes *axes : ofIndices)
     weights.push_back(weightsOf(*axes, along, tensor.sizes()));
-  // The elements of a part are those of its dimensions, which 64 bits mostly hold; 128 take several times as long.
+  // The number of elements of a part is the product of its dimensions, which mostly fits into 64 bits; 128-bit
+  // arithmetic takes several times as long.
   Elements most = 1;
   for (const DimChange &change : part)
     most *= std::max<std::int64_t>(tensor.shape()[change.dim], 1);
@@ -202,19 +204,20 @@ const UnevenGrid::Overlap &UnevenGrid::overlapIn(const Part &part) {
   return overlaps.emplace(std::move(key), std::move(found)).first->second;
 }
 
-// The common elements and the boxes of devices, in numbers that hold the elements of the part.
+// Returns the common elements and the boxes of devices, computed with a type that can represent the elements of the
+// part.
 template <typename Number>
 UnevenGrid::Overlap UnevenGrid::overlapOf(const Part &part, const GridAxes &along,
                                           const std::vector<std::vector<std::int64_t>> &weights) const {
-  // The spans of the shards before and after, in turn for each dimension.
+  // The spans of the shards before and after, alternating for each dimension.
   std::vector<std::vector<ShardSpan>> spans;
   for (const DimChange &change : part) {
     spans.push_back(shardSpans(tensor.shape()[change.dim], tensor.count(change.before)));
     spans.push_back(shardSpans(tensor.shape()[change.dim], tensor.count(change.after)));
   }
-  // The places are the leaves of a tree that has a level for each axis. Of a subtree whose shards have nothing in common
-  // only the largest box counts, which is the first. Each level has the indices of the first shards of the subtree that is
-  // visited, how much they grow with the place along its axis, and how much at most in the subtree.
+  // The places are the leaves of a tree with a level for each axis. Of a subtree whose shards have no common elements
+  // only the largest box matters, which is the first. Each level stores the indices of the first shards of the visited
+  // subtree, their growth per place along its axis, and their largest growth in the subtree.
   std::size_t numAxes = along.size(), numIndices = spans.size();
   std::vector<std::int64_t> indices((numAxes + 1) * numIndices), steps(numAxes * numIndices), growth(indices);
   for (std::size_t axis = numAxes; axis--;)
@@ -248,7 +251,7 @@ UnevenGrid::Overlap UnevenGrid::overlapOf(const Part &part, const GridAxes &alon
       }
     } else {
       found.common += common;
-      // Most places are as good as the one before.
+      // Most places equal the one before.
       if (box == lastBox && common >= lastCommon)
         return;
       lastBox = box;
@@ -276,8 +279,9 @@ const UnevenGrid::Messages &UnevenGrid::messagesIn(const Part &part) {
   }
   if (isSame)
     return messages.emplace(std::move(key), Messages{ParetoFront(1, 1), ParetoFront(1, 1)}).first->second;
-  // Those who ask a device are where it is along all axes that are not used before. Each dimension has its own axes, before
-  // as after, so that how many ask, and how many are asked, are products, and the most are products of the most.
+  // The devices that receive from a device have the same place as it along all axes that are unused before. Each
+  // dimension has its own axes, before and after, so the numbers of receivers and of senders are products over the
+  // dimensions, and so are their maxima.
   std::vector<AskersOfShards> ofDims;
   std::vector<const GridAxes *> ofIndices;
   std::int64_t mostAskers = 1, mostSenders = 1;
@@ -296,7 +300,8 @@ const UnevenGrid::Messages &UnevenGrid::messagesIn(const Part &part) {
   for (const GridAxes *axes : ofIndices)
     weights.push_back(weightsOf(*axes, along, tensor.sizes()));
   Places places(tensor.sizes(), along, weights);
-  // A device sends nothing to itself: do all with the most messages have something in common with their boxes?
+  // A device sends nothing to itself, so the maximum depends on whether all devices with the most messages overlap with
+  // their own boxes.
   bool areAskedByOwn = true, areSentOwn = true;
   for (std::int64_t place = 0; place < places.size(); ++place, places.next()) {
     ++*counted;
@@ -326,8 +331,8 @@ UnevenGrid::AskersOfShards UnevenGrid::askersOf(const DimChange &change, const G
   std::int64_t size = tensor.shape()[change.dim];
   found.olds = shardSpans(size, tensor.count(change.before));
   found.nows = shardSpans(size, tensor.count(change.after));
-  // The shards after that are at a device whose places along the axes that are not used before are all 0, and how much
-  // more the numbers of shards are by these places.
+  // The shards of the placement after on the devices whose places along the axes unused before are all 0, and the
+  // offsets that these places add to the numbers of shards.
   std::vector<std::int64_t> shards{0}, offsets{0};
   std::int64_t weight = 1;
   for (std::size_t number = change.after.size(); number--;) {

@@ -1,11 +1,11 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What devices receive between placements whose shards are uneven, counted by the places of devices.
+// The elements that devices receive between placements with uneven shards, counted by the places of devices.
 //
-// Dimensions that share no axes, not even by way of others, are independent: the mean of a product over all devices is the
-// product of the means, and the most of a difference of products is found among the factors that no other factors are
-// better than in both.
+// Dimensions that share no axes, directly or through other dimensions, are independent: the mean of a product over all
+// devices is the product of the means, and the largest difference of products is attained by factors that no other
+// factors dominate.
 #pragma once
 
 #include "resharding/grid_placement.h"
@@ -24,14 +24,16 @@ namespace mlir_shard {
 
 class UnevenGrid {
 public:
-  // Adds to `counted` the places of devices that it looks at.
+  // Adds the number of visited device places to `counted`.
   UnevenGrid(GridTensor tensor, std::shared_ptr<std::int64_t> counted);
 
-  // What all devices together, and the one that lacks most, have to receive.
+  // Returns the numbers of elements that all devices together must receive, and the largest number that one must
+  // receive.
   std::pair<Elements, Elements> lacking(const GridDims &before, const GridDims &after);
-  // The most messages that a device sends or receives in a direct exchange; an upper bound on a grid of many devices.
+  // Returns the largest number of messages that a device sends or receives in a direct exchange; an upper bound on a
+  // grid of many devices.
   std::int64_t exchangeRounds(const GridDims &before, const GridDims &after);
-  // The most shards that a target shard has elements of.
+  // Returns the largest number of shards that a target shard overlaps.
   std::int64_t mostSenders(const GridDims &before, const GridDims &after) const;
 
 private:
@@ -49,8 +51,9 @@ private:
     ParetoFront sent, received;
   };
 
-  // The messages of a direct exchange along a dimension: how many devices ask for elements of a shard before, by its number
-  // and that of the place along the axes that only the placement after has; and how many a shard after comes from.
+  // The messages of a direct exchange along a dimension: the number of devices that receive elements of a shard before,
+  // by its number and the number of the place along the axes that only the placement after uses; and the number of
+  // shards before that a shard after overlaps.
   struct AskersOfShards {
     GridAxes own;
     std::vector<ShardSpan> olds, nows;
@@ -66,7 +69,7 @@ private:
   AskersOfShards askersOf(const DimChange &change, const GridAxes &used) const;
   std::int64_t roundsAtMost(const GridDims &before, const GridDims &after) const;
   std::int64_t replicas(const GridDims &before, const GridDims &after) const;
-  // The most shards of `oldCount` of a dimension that one of `newCount` has elements of.
+  // Returns the largest number of shards of `oldCount` of a dimension that one shard of `newCount` overlaps.
   std::int64_t sourcesIn(std::size_t dim, std::int64_t oldCount, std::int64_t newCount) const;
   static std::string keyOf(const Part &part);
 

@@ -17,18 +17,19 @@
 namespace mlir_shard {
 namespace {
 
-// Operations that later ones may be equal to, by hash. At the end of a region its operations are removed, the last first.
+// The visited operations that later operations may equal, by hash. At the end of a region its operations are removed,
+// last first.
 class KnownOps {
 public:
   struct Entry {
     std::uint64_t hash;
-    std::int64_t number; // Of equal operations, but for their operands.
+    std::int64_t number; // Equal for operations that are equal if their operands are.
     MlirOperation op;
   };
 
   std::size_t size() const { return entries.size(); }
 
-  // The first entry of that hash for which `isEqual` holds; null if there is none.
+  // Returns the first entry with this hash for which `isEqual` returns true; null if there is none.
   template <typename IsEqual> const Entry *find(std::uint64_t hash, const IsEqual &isEqual) const {
     for (std::size_t slot = hash & mask(); slots[slot] >= 0; slot = (slot + 1) & mask())
       if (const Entry &entry = entries[slots[slot]]; entry.hash == hash && isEqual(entry))
@@ -45,7 +46,8 @@ public:
       occupy(number);
   }
 
-  // Removes all but the first `count`. A slot is probed past later entries only by later ones, so none is left behind.
+  // Removes all but the first `count` entries. Entries are only probed past the slots of earlier entries, so the
+  // remaining entries stay reachable.
   void truncate(std::size_t count) {
     for (; entries.size() > count; entries.pop_back()) {
       std::size_t slot = entries.back().hash & mask();
@@ -93,7 +95,7 @@ private:
       if (const MlirBlock block = capi.mlirRegionGetFirstBlock(region))
         eachInBlock(capi, block, [&](MlirOperation child) { visit(child, known); });
       known.truncate(count);
-      // The operation around is compared without them.
+      // The enclosing operation is compared without the erased operations.
       for (; erased.size() > outer; erased.pop_back())
         capi.mlirOperationDestroy(erased.back());
     }
@@ -127,7 +129,8 @@ private:
     isAny = true;
   }
 
-  // Drops the operations in the regions of an erased one from those that have replaced others since.
+  // Drops the operations in the regions of an erased operation from the operations that have replaced others since
+  // `keptBefore`.
   void dropInside(MlirOperation erasedOp, std::size_t keptBefore) {
     const auto isInside = [&](MlirOperation op) {
       while (op && !(op == erasedOp))
@@ -138,7 +141,7 @@ private:
     kept.erase(std::remove_if(begin, kept.end(), isInside), kept.end());
   }
 
-  // Replaces the uses of an operation by an equal one. If there is none, later ones may be equal to it.
+  // Replaces the uses of an operation by an equal operation. If there is none, adds the operation to `known`.
   bool isReplaced(MlirOperation op, std::int64_t number, bool isCommutative, KnownOps &known) {
     readOperands(op, isCommutative, operands);
     std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(number));
@@ -180,7 +183,8 @@ private:
     return static_cast<Purity>(found);
   }
 
-  // The purity of an operation, which depends on its signature and on those in its regions, and not on operands.
+  // Returns the purity of an operation, which depends on its signature and on those in its regions, and not on
+  // operands.
   Purity variedPurity(MlirOperation op, std::int32_t signature) {
     key.assign({asPointer(signature)});
     eachBelow(capi, op, false, [&](MlirOperation inner) { key.push_back(asPointer(signatures.of(inner))); });
@@ -190,7 +194,8 @@ private:
     return varied[number];
   }
 
-  // The number of operations with equal regions, which are equal if their operands are.
+  // Returns the number of an operation's signature and regions: operations with the same number are equal if their
+  // operands are.
   std::int64_t wholeNumber(MlirOperation op, std::int32_t signature) {
     key.assign({asPointer(signature)});
     appendRegions(capi, op, signatures, isCommutative, key);
@@ -207,11 +212,11 @@ private:
   PointerMap ofNames;
   PointerSequences contents, wholes;
   std::vector<Purity> varied; // By number of the contents.
-  std::vector<MlirOperation> erased; // Of the regions that are being visited.
+  std::vector<MlirOperation> erased; // The operations in the regions that are being visited.
   bool isAny = false;
   std::vector<MlirOperation> kept;
   PointerNumbers isKept;
-  std::vector<const void *> key, operands, others; // Of the operation visited last.
+  std::vector<const void *> key, operands, others; // The data of the operation visited last.
 };
 
 } // namespace

@@ -14,14 +14,14 @@
 
 namespace mlir_shard {
 
-// What the elimination of common sub-expressions may do with an operation, by its memory effects.
+// The treatment of an operation by the elimination of common sub-expressions, by its memory effects.
 enum class Purity : std::int32_t {
   Impure,      // It is kept.
   Isolated,    // It is kept, and operations in its regions are not compared with those outside.
   Removable,   // It is erased if its results are unused.
-  Pure,        // It is erased too if an equal one is before it.
-  Commutative, // It is pure, and its operands are equal in any order.
-  Varies,      // That depends on its attributes, types and regions.
+  Pure,        // It is also erased if an equal operation precedes it.
+  Commutative, // It is pure, and the order of its operands does not matter.
+  Varies,      // The purity depends on its attributes, types and regions.
 };
 
 using PurityOfNames = std::vector<std::pair<std::string, Purity>>;
@@ -32,10 +32,10 @@ struct Eliminated {
   std::vector<MlirOperation> kept; // The operations that have replaced others.
 };
 
-// Replaces operations under `root` by equal ones before them, in their block or in one around it, and erases unused ones,
-// as upstream's pass `cse` does. No region has more than one block. `purities` has every name of an operation under
-// `root`. `ofOperation` is called once for operations that agree in attributes, types and regions; it does not return
-// `Varies`.
+// Replaces operations under `root` by equal operations that precede them in their block or in an enclosing block, and
+// erases unused ones, like the upstream pass `cse`. All regions must have at most one block. `purities` must contain
+// the names of all operations under `root`. `ofOperation` is called once for operations that agree in attributes, types
+// and regions; it must not return `Varies`.
 Eliminated eliminateCommonOps(const Capi &capi, MlirOperation root, const PurityOfNames &purities,
                               const PurityOfOperation &ofOperation);
 

@@ -25,7 +25,7 @@ public:
   }
 
 private:
-  // A region of an isolated operation, to the front of which constants move.
+  // A region of an isolated operation; constants move to its front.
   struct Scope {
     MlirBlock entry;
     std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
@@ -43,7 +43,7 @@ private:
 
   void visitRegion(MlirRegion region, Scope &scope) {
     for (MlirBlock block = capi.mlirRegionGetFirstBlock(region); block; block = capi.mlirBlockGetNextInRegion(block)) {
-      MlirOperation before; // The last operation in front of the next one.
+      MlirOperation before; // The last operation before the next one.
       for (MlirOperation op = capi.mlirBlockGetFirstOperation(block), next; op; op = next) {
         next = capi.mlirOperationGetNextInBlock(op);
         const void *name = capi.mlirOperationGetName(op).pointer;
@@ -65,7 +65,7 @@ private:
       visitRegion(region, scope);
   }
 
-  // Merges or moves a constant, unless it is among those at the front already.
+  // Merges or moves a constant, unless it is already at the front. Returns whether it stays in place.
   bool staysInPlace(MlirOperation op, MlirBlock block, MlirOperation before, Scope &scope) {
     const MlirValue result = capi.mlirOperationGetResult(op, 0);
     const MlirAttribute value = capi.mlirOperationGetAttributeByName(op, toStringRef("value"));

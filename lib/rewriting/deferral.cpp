@@ -86,7 +86,8 @@ bool Deferral::run(const std::vector<Mergeable> &mergeables) {
   return isChanged;
 }
 
-// Adds what the operands of an operation, and of those in it, wait for; whether there was any.
+// Adds to `needed` the kinds that the operands of an operation and of its nested operations wait for. Returns whether
+// there are any.
 bool Deferral::addNeeded(MlirOperation op, KindSet &needed) const {
   bool isAny = false;
   const auto visit = [&](MlirOperation one) {
@@ -104,7 +105,7 @@ bool Deferral::addNeeded(MlirOperation op, KindSet &needed) const {
   return isAny;
 }
 
-// Whether an operation only makes values of its operands, and none of them is in memory.
+// Returns whether an operation only computes results from its operands, and none of these values is in memory.
 bool Deferral::canWait(MlirOperation op) {
   const auto isInMemory = [&](MlirValue value) {
     const MlirType type = capi.mlirValueGetType(value);
@@ -151,7 +152,7 @@ void Deferral::defer(MlirOperation op, const KindSet &needed) {
   setNeeds(op, &needed);
 }
 
-// What the results of an operation wait for; null for nothing.
+// Sets the kinds that the results of an operation wait for; null for none.
 void Deferral::setNeeds(MlirOperation op, const KindSet *needed) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
     const void *value = capi.mlirOperationGetResult(op, i).pointer;
@@ -161,7 +162,8 @@ void Deferral::setNeeds(MlirOperation op, const KindSet *needed) {
   }
 }
 
-// Carries out what waits in front of an operation, and then what has waited for nothing else.
+// Moves or merges the waiting operations of the flushed kinds before an operation, and then moves the operations that
+// waited for no other kind.
 void Deferral::flush(const KindSet &flushed, MlirOperation before) {
   std::vector<std::size_t> begunKinds, candidates;
   for (std::size_t kind = 0; kind < groups.size(); ++kind) {

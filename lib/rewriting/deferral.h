@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Operations of a block delayed until others need them, so that independent ones of a kind are merged to one.
+// Delays operations of a block until other operations need them, so that independent operations of a kind are merged.
 #pragma once
 
 #include "ir/capi.h"
@@ -18,25 +18,26 @@
 
 namespace mlir_shard {
 
-// An operation that may be merged with others of its kind; `size` is what it adds to that of the merged one.
+// An operation that may be merged with others of its kind; `size` is its contribution to the size of the merged
+// operation.
 struct Mergeable {
   MlirOperation op;
   std::int32_t kind;
   std::int64_t size;
 };
 
-// Makes one operation of several that are independent of each other: of those with a region one with the operands and
-// results of all, and the region of the first; of others what is built by `pack`, once for those that are equal but for
-// operands.
+// Merges several independent operations into one. Operations with a region become one operation with the operands and
+// results of all, and the region of the first. Others are merged by `pack`, which is called once for groups of
+// operations that are equal except for their operands.
 class GroupMerger {
 public:
-  // Replaces an operation, which is in the block already, that has the operands and results of all of `ops`.
+  // Replaces `placeholder`, an operation in the block that has the operands and results of all of `ops`.
   using Pack = std::function<void(const std::vector<MlirOperation> &ops, MlirOperation placeholder)>;
 
   GroupMerger(const Capi &capi, MlirContext context, Pack pack)
       : capi(capi), pack(std::move(pack)), signatures(capi, context, {}) {}
 
-  // Replaces the operations by one in front of `before`, and erases them.
+  // Replaces the operations by one before `before`, and erases them.
   void merge(const std::vector<MlirOperation> &ops, MlirOperation before);
 
 private:
@@ -50,18 +51,20 @@ private:
   std::unordered_map<Key, std::unique_ptr<RewriteTemplate>, NumbersHash> templates;
 };
 
-// Visits the operations of a block in order. A mergeable one waits, and so do the operations that use its result, until
-// an operation that cannot wait needs them; what waits is carried out in front of that one, the mergeable ones of a kind
-// as one. They do not wait where their sizes would add up to more than `most` either.
+// Visits the operations of a block in order. Mergeable operations and the users of their results wait until an
+// operation that cannot wait needs them; then the waiting operations are inserted before that operation, with the
+// mergeable ones of each kind merged into one. The operations of a kind also stop waiting when their total size would
+// exceed `most`.
 class Deferral {
 public:
-  // Whether operations of a name may come later, as far as what they do is concerned.
+  // Returns whether the effects of operations with a name allow them to execute later.
   using MayWait = std::function<bool(std::string_view name)>;
 
   Deferral(const Capi &capi, std::int64_t most, MayWait mayWait, GroupMerger &merger)
       : capi(capi), most(most), mayWait(std::move(mayWait)), merger(merger) {}
 
-  // Merges in the block that the operations are all in; whether there was anything to merge or move.
+  // Merges operations in the block that contains all of `mergeables`. Returns whether any operation was merged or
+  // moved.
   bool run(const std::vector<Mergeable> &mergeables);
 
 private:
@@ -70,7 +73,7 @@ private:
   struct Group {
     std::vector<MlirOperation> ops;
     std::int64_t size = 0;
-    std::size_t number = 0; // In the order in which groups begin.
+    std::size_t number = 0; // The rank in the order in which groups begin.
   };
   struct Waiting {
     MlirOperation op;
@@ -91,13 +94,13 @@ private:
   GroupMerger &merger;
   std::unordered_map<const void *, bool> names;
 
-  // Of the block.
+  // The state of the current block.
   std::size_t words = 0;
-  std::vector<Group> groups; // By kind; without operations where none wait.
+  std::vector<Group> groups; // By kind; without operations if none wait.
   std::size_t begun = 0;
   std::vector<Waiting> deferred;
-  std::vector<std::vector<std::size_t>> deferredFor; // By kind, which of those need it.
-  PointerMap needs;                                  // By value, what it waits for.
+  std::vector<std::vector<std::size_t>> deferredFor; // The indices of the deferred operations that need each kind.
+  PointerMap needs;                                  // By value, the index of its set of kinds in `needSets`.
   std::vector<KindSet> needSets;
   bool isChanged = false;
 };

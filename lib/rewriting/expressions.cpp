@@ -62,7 +62,7 @@ bool ExpressionSplitter::split(std::int32_t scope, const Questions &questions) {
     if (copiedFor[value] == useCount)
       capi.mlirOperationSetOperand(arrays.ops[user], position, copies[value]);
   }
-  // Each after those that use its results.
+  // Users are erased before the operations that define their operands.
   std::for_each(found.expansions.rbegin(), found.expansions.rend(), [&](std::int32_t op) { eraseUnused(op); });
   std::for_each(found.constants.rbegin(), found.constants.rend(), [&](std::int32_t op) { eraseUnused(op); });
   return found.hasOther;
@@ -121,7 +121,8 @@ void ExpressionSplitter::addUses(std::int32_t op, Scope &found, const Questions 
   }
 }
 
-// Operations of a signature have results of the same types: these are not read from memory again.
+// Looks up scalar results by signature: operations of a signature have the same result types, so that the types need
+// not be read from memory again.
 bool ExpressionSplitter::isScalar(std::int32_t value, const Questions &questions) {
   const std::int32_t definer = arrays.definers[value];
   if (definer < 0)
@@ -145,7 +146,7 @@ bool ExpressionSplitter::hasScalarType(std::int32_t value, const Questions &ques
 bool ExpressionSplitter::splitChains(std::int32_t scope, const Questions &questions) {
   const std::vector<std::int32_t> chains = chainsOf(find(scope, questions), questions);
   bool isSplit = false;
-  // Each after those that use its result.
+  // Users are copied before the operations that define their operands.
   std::for_each(chains.rbegin(), chains.rend(), [&](std::int32_t op) {
     const MlirValue result = arrays.value(*arrays.results.begin(op));
     std::vector<std::pair<MlirOperation, unsigned>> uses;
@@ -161,7 +162,8 @@ bool ExpressionSplitter::splitChains(std::int32_t scope, const Questions &questi
   return isSplit;
 }
 
-// The operations in chains, in the order of the text. A tensor without content is not what a result is made of.
+// Returns the operations in chains, in the order of the text. A chain starts from no tensor; an empty tensor does not
+// count as a source.
 std::vector<std::int32_t> ExpressionSplitter::chainsOf(const Scope &found, const Questions &questions) {
   std::vector<std::int32_t> ops(found.constants.size() + found.expansions.size()), chains;
   std::merge(found.constants.begin(), found.constants.end(), found.expansions.begin(), found.expansions.end(),
@@ -190,7 +192,8 @@ std::vector<std::int32_t> ExpressionSplitter::chainsOf(const Scope &found, const
   return chains;
 }
 
-// For each use the operations that make its value, in the order of the text, without those that only scalars come from.
+// Returns for each use the operations that define its value, in the order of the text, without those that are needed
+// only for scalars.
 Groups ExpressionSplitter::needed(const Scope &found, const Questions &questions) {
   Groups ops;
   for (std::size_t use = 0; use < found.uses.size(); ++use) {
@@ -217,7 +220,7 @@ Groups ExpressionSplitter::needed(const Scope &found, const Questions &questions
   return ops;
 }
 
-// What has a scalar result is shared by the uses of that, and so is all that it needs.
+// Marks the operations with scalar results, whose uses share them, and all operations that these need.
 void ExpressionSplitter::markShared(const Scope &found, const Questions &questions) {
   std::vector<std::int32_t> rest;
   const auto add = [&](std::int32_t op) {
@@ -237,7 +240,7 @@ void ExpressionSplitter::markShared(const Scope &found, const Questions &questio
   }
 }
 
-// Leaves an operation to the use at hand.
+// Assigns the original of an operation to the current use.
 void ExpressionSplitter::keep(std::int32_t op, const Scope &found, const Questions &questions) {
   const auto groups = found.groups.find(op);
   useCopies(arrays.ops[op], op);
@@ -250,7 +253,7 @@ void ExpressionSplitter::keep(std::int32_t op, const Scope &found, const Questio
                   });
 }
 
-// Copies an operation, and its memberships of sharding groups, for the use at hand.
+// Copies an operation and its memberships of sharding groups for the current use.
 void ExpressionSplitter::copy(std::int32_t op, const Scope &found, const Questions &questions) {
   MlirOperation copied = cloneBefore(arrays.ops[op], arrays.ops[op]);
   useCopies(copied, op);
@@ -290,7 +293,7 @@ MlirOperation ExpressionSplitter::cloneBefore(MlirOperation op, MlirOperation pl
   return clone;
 }
 
-// Erases an operation that is left to no use, with its memberships of sharding groups, where nothing else uses it.
+// Erases an operation that no use keeps, and its memberships of sharding groups, if it has no other users.
 void ExpressionSplitter::eraseUnused(std::int32_t op) {
   if (usedAsScalar[op] || (lastUse[op] >= 0 && !shared[op]))
     return;

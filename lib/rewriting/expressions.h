@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Constant expressions of a module, and a copy of all that makes them for each of their uses.
+// Splitting of constant expressions: each use of an expression gets its own copy of the operations that compute it.
 #pragma once
 
 #include "arrays/module_arrays.h"
@@ -14,36 +14,37 @@
 
 namespace mlir_shard {
 
-// What the operations of a signature are to constant expressions: makers of constants, makers of constants from
-// constants, the same where that is asked of each operation, what repeats a scalar too, bodies of their own, calls,
-// members of sharding groups, and what can only use constants.
+// The roles of operations in constant expressions: they define constants, compute constants from constants, do so
+// depending on the operation, also expand a scalar, have a body, call a function, are members of sharding groups, or
+// only use constants.
 enum class ExpressionKind { Constant, OfConstants, AskedEach, Expansion, Computation, Call, Group, Terminator, Other };
 
-// Splits the expressions of a module, scope by scope. A scope is what is inside an operation right under the root, or
-// in a computation, without what is in computations inside it.
+// Splits the constant expressions of a module, scope by scope. A scope consists of the operations inside an operation
+// directly under the root, or inside a computation, without the operations in nested computations.
 class ExpressionSplitter {
 public:
   struct Questions {
-    std::function<bool(std::int32_t value)> isScalar;        // Asked once for each type.
-    std::function<bool(std::int32_t op)> preserves; // Of a computation, a call, or what is asked of each with constant
-                                                    // operands: whether it makes constants of constants.
-    std::function<std::string(std::int32_t op)> calleeOfOwn; // What a call that is for one use alone calls.
+    std::function<bool(std::int32_t value)> isScalar;        // Called once for each type.
+    std::function<bool(std::int32_t op)> preserves; // Returns whether an operation with constant operands computes a
+                                                    // constant; called for computations, calls and the kind AskedEach.
+    std::function<std::string(std::int32_t op)> calleeOfOwn; // Returns the function to call for a single use.
   };
 
-  // `kinds` has one for each signature of the arrays, which have to outlive this.
+  // `kinds` contains a kind for each signature of the arrays, which must outlive this object.
   ExpressionSplitter(ModuleArrays &arrays, std::vector<ExpressionKind> kinds);
 
-  // For each operation right under the root the scopes in it, inner ones first, and so itself last.
+  // Returns for each operation directly under the root the scopes in it, inner scopes first and the operation itself
+  // last.
   std::vector<std::vector<std::int32_t>> scopes() const;
 
-  // Gives each use of an expression in a scope its own copy of what makes it, the last one the operations there are,
-  // and erases those that nothing uses then. What has a scalar result is kept for the uses of that. Whether operations
-  // of the kind Other are in the scope.
+  // Gives each use of an expression in a scope its own copy of the operations that compute it; the last use gets the
+  // originals. Erases the operations that become unused. Operations with scalar results are kept for the uses of the
+  // scalars. Returns whether the scope contains operations of the kind Other.
   bool split(std::int32_t scope, const Questions &questions);
 
-  // Gives each use of a chain in a scope its own copy of the operations in it, other expressions' uses too: of what
-  // makes its result of no tensor, or of one from such a chain. Returns whether there were copies to make; then the
-  // arrays have to be read anew.
+  // Gives each use of a chain in a scope its own copy of the chain's operations, including uses by other expressions. A
+  // chain consists of operations that compute a tensor from no tensor or from one tensor of a chain. Returns whether
+  // there were copies to make; if so, the arrays have to be read again.
   bool splitChains(std::int32_t scope, const Questions &questions);
 
 private:
@@ -55,7 +56,7 @@ private:
     std::int32_t value;
   };
 
-  // What is in a scope, in the order of the text; groups are by the operation that makes the member.
+  // The expressions in a scope, in the order of the text; groups are by the operation that defines the member.
   struct Scope {
     std::vector<std::int32_t> constants, expansions;
     std::vector<Use> uses;
@@ -84,16 +85,16 @@ private:
   const Capi &capi;
   std::vector<ExpressionKind> kinds;
   std::vector<const void *> groupNames;
-  std::vector<std::int32_t> ends; // By operation, the first one after those inside it.
-  PointerMap scalars;             // By type, whether it is one.
-  std::vector<std::vector<char>> scalarResults; // By signature, which results are; empty before the first is asked for.
+  std::vector<std::int32_t> ends; // By operation, the first operation after those inside it.
+  PointerMap scalars;             // By type, whether it is a scalar.
+  std::vector<std::vector<char>> scalarResults; // By signature, a flag for each result; empty before the first lookup.
 
-  // By operation.
+  // The state of each operation.
   std::vector<Part> parts;
   std::vector<char> usedAsScalar, shared;
-  std::vector<std::int32_t> lastUse; // The last use in its scope that needs it, -1 for none.
-  std::vector<std::int32_t> seen;    // The last use, counted in all scopes, that was found to need it.
-  // By value, its copy for the use at hand, counted in all scopes.
+  std::vector<std::int32_t> lastUse; // The last use in its scope that needs the operation; -1 for none.
+  std::vector<std::int32_t> seen;    // The last use, counted over all scopes, that was found to need the operation.
+  // By value, its copy for the current use, counted over all scopes.
   std::vector<MlirValue> copies;
   std::vector<std::int32_t> copiedFor;
   std::int32_t useCount = 0, seenCount = 0;

@@ -12,7 +12,7 @@
 namespace mlir_shard {
 namespace {
 
-// Makes call sites of locations, each distinct one once.
+// Creates call site locations, one for each distinct location.
 class CallSites {
 public:
   CallSites(const Capi &capi, MlirOperation call) : capi(capi), caller(capi.mlirOperationGetLocation(call)) {}

@@ -39,11 +39,11 @@ public:
       }
   }
 
-  // The operations that others were merged into.
+  // Returns the operations that others were merged into.
   const std::vector<MlirOperation> &kept() const { return ofOthers; }
 
 private:
-  // Puts an equal operation before it in the place of `op`, where there is one.
+  // Replaces `op` by an equal operation that precedes it. Returns false if there is none.
   bool merged(MlirOperation op, MlirBlock block) {
     if (wanted.find(capi.mlirOperationGetName(op).pointer) == PointerMap::absent)
       return false;
@@ -78,11 +78,11 @@ private:
   PointerMap wanted;
   Signatures signatures;
   std::unordered_map<std::int32_t, MergedOperands> answers; // By signature.
-  PointerMap results;                                        // Those of merged operations.
+  PointerMap results;                                        // The results of operations that can be merged.
   std::unordered_map<std::vector<const void *>, MlirOperation, PointersHash> firsts;
   PointerMap isOfOthers;
-  std::vector<MlirOperation> ofOthers; // Those that others were merged into.
-  std::vector<const void *> key;       // What the last operation was looked up with.
+  std::vector<MlirOperation> ofOthers; // The operations that others were merged into.
+  std::vector<const void *> key;       // The key of the last operation that was looked up.
 };
 
 } // namespace

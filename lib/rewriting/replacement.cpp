@@ -18,7 +18,7 @@ MlirNamedAttribute named(const Capi &capi, MlirContext context, std::string_view
   return {capi.mlirIdentifierGet(context, toStringRef(name)), attribute};
 }
 
-// An operation that is in no block yet.
+// Creates an operation that is in no block yet.
 MlirOperation create(const Capi &capi, const std::string &name, MlirLocation location,
                      const std::vector<MlirType> &results, const std::vector<MlirValue> &operands,
                      const std::vector<MlirNamedAttribute> &attributes, MlirOperation body) {
@@ -57,7 +57,7 @@ std::vector<MlirType> typesOf(const Capi &capi, const std::vector<MlirValue> &va
   return types;
 }
 
-// The link of that name that is the only use of a value, if there is one.
+// Returns the link with the given name that is the only use of a value; null if there is none.
 MlirOperation linkOf(const Capi &capi, MlirValue value, MlirIdentifier name) {
   const MlirOpOperand use = capi.mlirValueGetFirstUse(value);
   if (!use || capi.mlirOpOperandGetNextUse(use))
@@ -66,7 +66,8 @@ MlirOperation linkOf(const Capi &capi, MlirValue value, MlirIdentifier name) {
   return capi.mlirOperationGetName(user) == name ? user : MlirOperation{};
 }
 
-// An operation in front of `before` with the operands and results of all of `ops`, whose uses it takes.
+// Creates an operation before `before` with the operands and results of all of `ops`, and redirects the uses of their
+// results.
 MlirOperation createForAll(const Capi &capi, const std::string &name, const std::vector<MlirOperation> &ops,
                            const std::vector<MlirNamedAttribute> &attributes, MlirOperation body,
                            MlirOperation before) {
@@ -180,7 +181,8 @@ std::vector<MlirOperation> addLinks(const Capi &capi, const Link &link, Side sid
     const MlirContext context = capi.mlirOperationGetContext(op);
     const MlirIdentifier name = capi.mlirIdentifierGet(context, toStringRef(link.name));
     const std::vector<MlirValue> values = valuesOf(capi, op, side);
-    // Each link comes right behind what defines the values, so the last one first keeps their order.
+    // Each link is inserted directly after the definition of the values, so processing the last value first keeps their
+    // order.
     for (std::size_t i = values.size(); i-- > 0;) {
       const MlirType type = capi.mlirValueGetType(values[i]);
       auto known = wanted.find(type.pointer);

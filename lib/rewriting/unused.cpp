@@ -28,13 +28,13 @@ bool isTerminator(const Capi &capi, MlirOperation op) {
          capi.mlirBlockGetTerminator(capi.mlirOperationGetBlock(op)) == op;
 }
 
-// Whether an operation is a symbol, or a module.
+// Returns whether an operation is a symbol or a module.
 bool isSymbol(const Capi &capi, MlirOperation op) {
   return !capi.mlirOperationGetNumResults(op) &&
          (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")) || nameOf(capi, op) == "builtin.module");
 }
 
-// Whether an operation is dead unless it has effects. Terminators, symbols and modules are live.
+// Returns whether an operation is dead unless it has effects. Terminators, symbols and modules are live.
 bool mayBeDead(const Capi &capi, MlirOperation op) {
   return !isUsed(capi, op) && !isTerminator(capi, op) && !isSymbol(capi, op);
 }

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Operations whose results nothing uses.
+// Operations with unused results.
 #pragma once
 
 #include "ir/capi.h"
@@ -12,16 +12,16 @@
 
 namespace mlir_shard {
 
-// Whether a result of an operation has a use.
+// Returns whether a result of an operation has a use.
 bool isUsed(const Capi &capi, MlirOperation op);
 
-// Whether an operation under `root` may be dead: no result is used, and it is neither a terminator nor a symbol. Of
-// sdy's operations only those of the names in `ofSdy` count.
+// Returns whether an operation under `root` may be dead: no result is used, and it is neither a terminator nor a
+// symbol. Operations of sdy only count if their names are in `ofSdy`.
 bool mayHaveUnused(const Capi &capi, MlirOperation root, const std::vector<std::string> &ofSdy);
 
-// Erases the operations under `root` with the names in `pure` that have no used result, the last one first, so that
-// those that only such ones use go too; of those named in `others` the ones of which `isPure` says it. Returns whether
-// there was one.
+// Erases the operations under `root` without used results that have a name in `pure`, or a name in `others` and
+// `isPure` returns true, in reverse order, so that operations used only by erased ones are erased too. Returns whether
+// any was erased.
 bool eraseUnused(const Capi &capi, MlirOperation root, const std::vector<std::string> &pure,
                  const std::vector<std::string> &others, const std::function<bool(MlirOperation)> &isPure);
 

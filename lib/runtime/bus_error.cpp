@@ -16,7 +16,7 @@
 namespace mlir_shard {
 namespace {
 
-// A handler of signals gets no arguments of ours, and may allocate nothing.
+// A signal handler gets no custom arguments, and must not allocate memory.
 constexpr std::size_t sharedPathSize = 256;
 std::array<char, sharedPathSize> sharedFolder;
 std::array<char, sharedPathSize> sharedPrefix;
@@ -38,7 +38,7 @@ bool sharedMemoryIsFull() {
   return statvfs(sharedFolder.data(), &state) == 0 && state.f_bavail == 0;
 }
 
-// A line of /proc/self/maps has the path behind the first `/`.
+// Parses /proc/self/maps, in which the path in a line begins at the first `/`, and removes the files with the prefix.
 class MappedSharedFiles {
 public:
   void take(char character) {
@@ -76,7 +76,7 @@ void onBusError(int) {
   }
   if (maps >= 0)
     close(maps);
-  // The access is tried again, and the process ends as it would have without this.
+  // The access is retried, and the process ends as it would have without the handler.
   errno = error;
 }
 

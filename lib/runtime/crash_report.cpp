@@ -15,7 +15,7 @@
 namespace mlir_shard {
 namespace {
 
-// A handler of signals gets no arguments of ours, and may allocate nothing: what it prints is in static memory.
+// A signal handler gets no custom arguments, and must not allocate memory: its output is in static memory.
 template <std::size_t size> struct StaticText {
   std::array<char, size> text;
   std::size_t length;
@@ -34,7 +34,7 @@ StaticText<1024> work;
 std::array<StaticText<pathSize>, 4> folders;
 int exitStatus = 0;
 
-// Enough for the handler, where the stack has overflown.
+// The stack of the handler, which is used if the stack has overflowed.
 alignas(16) std::array<char, std::size_t{1} << 16> handlerStack;
 
 struct Named {
@@ -102,7 +102,7 @@ void reportCrashes(const std::string &name, int status) {
   sigaltstack(&stack, nullptr);
   struct sigaction action = {};
   action.sa_handler = onFatalSignal;
-  // A signal in the handler ends the process as it would have without one.
+  // A signal in the handler ends the process as it would have without the handler.
   action.sa_flags = static_cast<int>(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
   sigemptyset(&action.sa_mask);
   for (const Named &one : fatalSignals)

@@ -1,23 +1,23 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What a tool says when a signal such as SIGSEGV ends it inside MLIR: what was at work, and where in the input.
+// The message of a tool that a signal such as SIGSEGV ends inside MLIR: the current pass and the place in the input.
 #pragma once
 
 #include <string>
 
 namespace mlir_shard {
 
-// Has this process, when a signal of a broken program comes, print one line on standard error, remove its temporary
-// folders and exit with `status`. The process never goes on. Idempotent.
+// Installs a handler of the signals of broken programs that prints one line on standard error, removes the temporary
+// folders of the process and exits with `status`. The process never continues. Idempotent.
 void reportCrashes(const std::string &tool, int status);
 
 bool reportsCrashes();
 
-// States what is at work: `place` is what a diagnostic begins with, as "in.mlir:3:1", empty where it is not known.
+// Sets the current work: `place` is the beginning of a diagnostic, such as "in.mlir:3:1", or empty if it is unknown.
 void setAtWork(const std::string &place, const std::string &work);
 
-// Adds or takes back a folder to remove. Of more than a few, the rest stay.
+// Add and remove a folder to delete in a crash. Only a few folders are stored; others are not deleted.
 void removeAtCrash(const std::string &folder);
 void keepAtCrash(const std::string &folder);
 

@@ -3,7 +3,7 @@
 
 #include "runtime/narrow_gemm.h"
 
-// Older compilers do not know the instructions.
+// Older compilers do not support the instructions.
 #if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 10 : defined(__GNUC__) && __GNUC__ >= 11)
 #define MLIR_SHARD_NARROW_GEMM
 
@@ -22,27 +22,28 @@ namespace mlir_shard {
 
 #ifdef MLIR_SHARD_NARROW_GEMM
 
-// Compilers use the instructions of BF16 and VNNI only where they are asked to, so either kind of CPU runs the rest.
+// Compilers use the instructions of BF16 and VNNI only through intrinsics, so the other code runs on either kind of
+// CPU.
 #define FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512bf16,avx512vnni")))
 
 namespace {
 
-// 32 bits: as many elements of one row of `a`, or of one column of `b`, as an instruction multiplies and adds up. Packed
-// operands consist of lanes, which the code below counts; those at the end are filled up with zeros.
+// 32 bits: the elements of one row of `a`, or of one column of `b`, that an instruction multiplies and adds up at once.
+// Packed operands consist of lanes, which the code below counts; the last lanes are padded with zeros.
 using Lane = std::int32_t;
 using Lanes = __m512i;
 
-constexpr int LANES = 16; // Of a register.
+constexpr int LANES = 16; // Lanes of a register.
 // With two registers of columns, 24 of the 32 registers hold sums.
 constexpr int TILE_ROWS = 12, TILE_VECTORS = 2;
 constexpr int TILE_COLUMNS = TILE_VECTORS * LANES;
-// What is multiplied at once, in lanes: of TILE_COLUMNS columns as much as stays in the first cache, and as many rows as
-// stay in the second.
+// The sizes of the blocks that are multiplied at once, in lanes: TILE_COLUMNS columns of DEPTH stay in the first cache,
+// and BLOCK_ROWS rows in the second.
 constexpr int DEPTH = 256, BLOCK_ROWS = 384;
-// For fewer it does not pay to start a thread.
+// The smallest number of products for which starting a thread pays off.
 constexpr std::int64_t PRODUCTS_OF_THREAD = std::int64_t{1} << 22;
 
-// The lowest `bytes` of 64.
+// Returns a mask of the lowest `bytes` of 64 bytes.
 inline __mmask64 bytesMask(std::int64_t bytes) {
   return bytes >= 64 ? ~__mmask64{0} : bytes <= 0 ? 0 : (__mmask64{1} << bytes) - 1;
 }
@@ -59,7 +60,7 @@ FOR_AVX512 inline void transpose(Lanes (&rows)[LANES]) {
       rows[i + 2 * j] = _mm512_unpacklo_epi64(other[i + j], other[i + j + 2]);
       rows[i + 2 * j + 1] = _mm512_unpackhi_epi64(other[i + j], other[i + j + 2]);
     }
-  // Row 4 i + j has the columns j, j + 4, j + 8 and j + 12 of the rows from 4 i on.
+  // Row 4 i + j contains the columns j, j + 4, j + 8 and j + 12 of the rows from 4 i on.
   for (int j = 0; j < 4; ++j) {
     const Lanes even = _mm512_shuffle_i32x4(rows[j], rows[4 + j], 0x88);
     const Lanes odd = _mm512_shuffle_i32x4(rows[j], rows[4 + j], 0xdd);
@@ -86,7 +87,7 @@ struct Bf16 {
   FOR_AVX512 static Sums load(__mmask16 mask, const float *from) { return _mm512_maskz_loadu_ps(mask, from); }
   FOR_AVX512 static Sums plus(Sums a, Sums b) { return _mm512_add_ps(a, b); }
   FOR_AVX512 static void store(__mmask16 mask, float *to, Sums sums) { _mm512_mask_storeu_ps(to, mask, sums); }
-  // The lanes of 16 columns, of each of which a row has an element.
+  // Returns the lanes of 16 columns, of which each row contains one element.
   FOR_AVX512 static Lanes lanesOf(const Lanes (&rows)[2]) {
     const Lanes low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(rows[0]));
     const Lanes high = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(rows[1]));
@@ -94,11 +95,11 @@ struct Bf16 {
   }
 };
 
-// Products of i8 in i32. The instruction takes `a` without a sign: packing adds 128 to its elements, and sums begin with
-// what that adds to them, negated.
+// Products of i8 in i32. The instruction takes unsigned elements of `a`: packing adds 128 to them, and the initial sums
+// subtract the resulting excess.
 struct I8 {
   using Result = std::int32_t;
-  // Those of Lanes have 64 bits, so GCC 12 would keep sums in memory.
+  // The elements of Lanes have 64 bits, with which GCC 12 would keep sums in memory.
   using Sums __attribute__((vector_size(64))) = std::int32_t;
   static constexpr int BYTES = 1;
   static constexpr Lane FLIPPED = static_cast<Lane>(0x80808080u);
@@ -130,11 +131,11 @@ struct Matrix {
   bool isTransposed;
 };
 
-// Part of an operand: some rows of `a` or columns of `b`, and the elements of each that are multiplied.
+// A part of an operand: some rows of `a` or columns of `b`, and the elements of each that are multiplied.
 struct Part {
   const char *elements;
-  std::int64_t leading;    // Bytes.
-  bool areSidesContiguous; // Else the elements of a row of `a`, or of a column of `b`, are.
+  std::int64_t leading;    // In bytes.
+  bool areSidesContiguous; // If false, the elements of a row of `a`, or of a column of `b`, are contiguous.
   std::int64_t sides, depth;
 };
 
@@ -147,12 +148,12 @@ public:
   Gemm(Matrix a, Matrix b, std::int64_t k, bool adds, Result *c, std::int64_t cLeading)
       : a(a), b(b), k(k), adds(adds), c(c), cLeading(cLeading) {}
 
-  // Computes some rows and columns.
+  // Computes a range of rows and columns.
   FOR_AVX512 void compute(std::int64_t firstRow, std::int64_t endRow, std::int64_t firstColumn,
                           std::int64_t endColumn) const {
     const std::int64_t lanes = lanesFor(k), blocks = std::max<std::int64_t>((lanes + DEPTH - 1) / DEPTH, 1);
     const std::int64_t most = (lanes + blocks - 1) / blocks, rows = std::min<std::int64_t>(endRow - firstRow, BLOCK_ROWS);
-    // A store of 16 lanes where 12 are wanted goes beyond the end.
+    // A store of 16 lanes for 12 packed ones writes past the end.
     const std::unique_ptr<Lane[]> aPacked(new Lane[(rows + TILE_ROWS) * most + LANES]);
     alignas(64) Lane bPacked[DEPTH * TILE_COLUMNS];
     for (std::int64_t lane = 0; lane < lanes; lane += most) {
@@ -184,8 +185,8 @@ private:
             areSidesContiguous, sides, depth};
   }
 
-  // Packs `width` sides, those that there are not as zeros: the first lane of each, then the second, and so on. What
-  // follows the last one is overwritten.
+  // Packs `width` sides, with zeros for missing ones: the first lane of each, then the second, and so on. The memory
+  // after the last one is overwritten.
   template <int width> FOR_AVX512 static void pack(const Part &part, Lane flipped, Lane *packed) {
     const Lanes flips = _mm512_set1_epi32(flipped);
     if (part.areSidesContiguous)
@@ -225,7 +226,7 @@ private:
       }
   }
 
-  // What the sums of a tile begin with, by columns.
+  // The initial sums of a tile, by columns.
   struct Begin {
     Sums of[TILE_VECTORS];
   };
@@ -286,7 +287,7 @@ private:
   static constexpr std::array<Tile, TILE_ROWS> tiles(std::index_sequence<rows...>) {
     return {&Gemm::template computeTile<vectors, static_cast<int>(rows) + 1>...};
   }
-  // By vectors and rows.
+  // By the numbers of vectors and rows.
   static constexpr std::array<std::array<Tile, TILE_ROWS>, TILE_VECTORS> TILES{
       tiles<1>(std::make_index_sequence<TILE_ROWS>()), tiles<2>(std::make_index_sequence<TILE_ROWS>())};
 
@@ -297,14 +298,14 @@ private:
   const std::int64_t cLeading;
 };
 
-// Threads that are waited for.
+// Threads that are joined by the destructor.
 class Threads {
 public:
   ~Threads() {
     for (std::thread &one : threads)
       one.join();
   }
-  // Calls a function in a thread, or where the system has none in this one.
+  // Calls a function in a new thread, or in the current one if the system cannot create a thread.
   template <typename Function> void start(const Function &function) {
     try {
       threads.emplace_back(function);
@@ -323,7 +324,7 @@ void gemm(std::int32_t aIsTransposed, std::int32_t bIsTransposed, std::int32_t m
           typename Kind::Result *c, std::int32_t cLeading, std::int32_t threads) noexcept {
   Matrix a{aElements, aLeading, aIsTransposed != 0}, b{bElements, bLeading, bIsTransposed != 0};
   if (n == 1 && cLeading == 1) {
-    // A contiguous column as a row: a tile has more columns than rows.
+    // Computes a contiguous column as a row, because a tile has more columns than rows.
     std::swap(a, b);
     std::swap(m, n);
     a.isTransposed = !a.isTransposed;

@@ -13,7 +13,7 @@ namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The end of the line of an offset, without trailing blanks.
+// Returns the end of the line that contains an offset, without trailing blanks.
 std::size_t lineEnd(std::string_view text, std::size_t offset) {
   std::size_t end = std::min(text.find('\n', offset), text.size());
   while (end > offset && isSpace(text[end - 1]))
@@ -21,7 +21,7 @@ std::size_t lineEnd(std::string_view text, std::size_t offset) {
   return end;
 }
 
-// Returns the end of the label of a block at the beginning of a region, or nullopt without a label.
+// Returns the end of the label of a block at the beginning of a region; nullopt if there is no label.
 std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position) {
   while (position < text.size() && isSpace(text[position]))
     ++position;
@@ -31,7 +31,7 @@ std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position)
   return end == position + 1 ? std::nullopt : std::optional(end);
 }
 
-// Whether a line that begins with a character may continue the operation on the line before.
+// Returns whether a line that begins with a character may continue the operation on the line before.
 bool mayContinue(char c, bool hasValues) {
   return std::string_view("{:,(<#-[").find(c) != std::string_view::npos || (c == '%' && !hasValues);
 }
@@ -47,8 +47,8 @@ std::size_t skipValue(std::string_view text, std::size_t position) {
   return end;
 }
 
-// Appends a part of the text of an operation, up to a location. Returns the offset of the location, else the end of the
-// part; nullopt if a string contains a `%`.
+// Appends a part of the text of an operation, up to a location. Returns the offset of the location, or the end of the
+// part if there is none; nullopt if a string contains a `%`.
 std::optional<std::size_t> append(std::string_view text, Span part, AbstractOperation &to) {
   auto [position, end] = part;
   constexpr std::string_view location = " loc(";
@@ -103,7 +103,7 @@ std::optional<AbstractOperation> abstractOperation(std::string_view text, std::s
     if (close == std::string_view::npos)
       return std::nullopt;
     if (const auto label = labelEnd(text, headEnd)) {
-      // Generic form has the arguments on a line of their own.
+      // In generic form, the arguments are on a separate line.
       headEnd = lineEnd(text, *label);
       if (text[headEnd - 1] != ':' || headEnd > close)
         return std::nullopt;

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Attributes that no text shows, and that take long to print.
+// Attributes that are never printed, because printing them takes long.
 #pragma once
 
 #include "ir/capi.h"
@@ -12,10 +12,10 @@
 
 namespace mlir_shard {
 
-// The names of attributes, by the names of operations.
+// The names of attributes by the names of operations.
 using AttributesOfOperations = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-// Removes attributes from the operations in and below one, as long as this lives.
+// Removes attributes from an operation and all operations below it for the lifetime of this object.
 class HiddenAttributes {
 public:
   HiddenAttributes(const Capi &capi, MlirOperation root, const AttributesOfOperations &hidden);

@@ -15,7 +15,7 @@ HostText::HostText(const Pieces &pieces, std::string_view prelude)
     return;
   if (!prelude.empty())
     map.add(1, 1, 1, false);
-  // Aliases are as long as what they stand for, and operations have about the length that they had.
+  // Aliases are about as long as the text that they replace, and operations about as long as before.
   out.reserve(out.size() + user.size() + user.size() / 8);
   pieces.each([&](const Pieces::Piece &piece) { add(piece); });
 }
@@ -59,7 +59,7 @@ void HostText::addGenerated(std::string_view text, std::size_t offset) {
   displaced = true;
 }
 
-// Adds a part of the user's text, or a replacement of as many characters of one line.
+// Adds a part of the user's text, or a replacement of the same number of characters in one line.
 void HostText::addInPlace(std::string_view text, std::size_t offset) {
   if (displaced) {
     const auto [userLine, userColumn] = position(offset);

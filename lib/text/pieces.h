@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The translation of a text: pieces of that text and pieces that were made, in the order of the text.
+// The translation of a text: pieces of that text and generated pieces, in the order of the text.
 #pragma once
 
 #include "text/abstract_operation.h"
@@ -19,11 +19,11 @@ public:
     enum class Kind { User, Replaced, Generated };
 
     Kind kind;
-    Span user;             // The part of the user's text; empty for generated text, at its offset.
-    std::string_view text; // As it is in the translation.
+    Span user;             // The part of the user's text; for generated text, an empty part at its offset.
+    std::string_view text; // The text in the translation.
   };
 
-  // The user's text has to outlive this.
+  // The user's text must outlive this object.
   explicit Pieces(std::string_view user) : user(user) {}
 
   std::string_view userText() const { return user; }
@@ -32,7 +32,7 @@ public:
   void addUser(Span part);
   // Adds a replacement of a part of the user's text.
   void addReplaced(std::string_view text, Span part);
-  // Adds text of the translation's own for an operation or attribute at an offset of the user's text.
+  // Adds generated text for an operation or attribute at an offset of the user's text.
   void addGenerated(std::string_view text, std::size_t offset);
 
   // Calls `visit` with each piece.
@@ -49,7 +49,7 @@ private:
   struct Stored {
     Piece::Kind kind;
     Span user;
-    std::size_t start, length; // In `made`.
+    std::size_t start, length; // Indices into `made`.
   };
 
   std::string_view user;

@@ -9,7 +9,7 @@
 namespace mlir_shard {
 namespace {
 
-// Whether a character belongs to a name, by its code.
+// A flag for each character code, set if the character may be part of a name.
 constexpr auto nameCharacters = [] {
   std::array<bool, 256> found{};
   constexpr std::string_view ranges = "azAZ09__$$-.";
@@ -29,7 +29,7 @@ bool startsComment(std::string_view text, std::size_t position) {
   return text[position] == '/' && position + 1 < text.size() && text[position + 1] == '/';
 }
 
-// Whether a string or a comment starts at `position`, which becomes the offset behind it.
+// Skips a string or a comment that starts at `position`. Returns false if there is none.
 bool skipStringOrComment(std::string_view text, std::size_t &position) {
   if (text[position] == '"')
     position = skipString(text, position);
@@ -52,7 +52,7 @@ bool startsNameOf(std::string_view text, std::size_t position, const std::vector
   return false;
 }
 
-// The offset behind blanks, comments and definitions of aliases, each of which ends with a line.
+// Returns the offset after blanks, comments and definitions of aliases, each of which ends at the end of a line.
 std::size_t skipAliases(std::string_view text, std::size_t position) {
   position = skipSpace(text, position);
   while (position < text.size() && (text[position] == '#' || text[position] == '!')) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Lexical questions about MLIR text that have to be answered for every character of a module.
+// Lexical functions for MLIR text that process every character of a module.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,31 @@ namespace mlir_shard {
 
 bool isSpace(char c);
 
-// The offset behind the characters of a name that begin at `position`, maybe none.
+// Returns the offset after the name characters that begin at `position`; there may be none.
 std::size_t skipName(std::string_view text, std::size_t position);
 
-// The offset behind the string literal that begins at `position`. An unterminated one ends with its line.
+// Returns the offset after the string literal that begins at `position`. An unterminated literal ends with its line.
 std::size_t skipString(std::string_view text, std::size_t position);
 
-// The offset behind blanks and comments.
+// Returns the offset after blanks and comments.
 std::size_t skipSpace(std::string_view text, std::size_t position);
 
-// The offsets at which a dialect's names begin, in order: of `ns.name` (an operation or attribute name), `#ns.name`,
-// `#ns<name ...>` (and the same with `!`) and of the quoted operation name `"ns.name"`, for each `ns` in `namespaces`.
-// Names inside other strings and inside comments are left out.
+// Returns the offsets at which the names of dialects begin, in order: of `ns.name` (an operation or attribute name),
+// `#ns.name`, `#ns<name ...>` (and the same with `!`) and of the quoted operation name `"ns.name"`, for each `ns` in
+// `namespaces`. Names inside other strings and inside comments are left out.
 std::vector<std::size_t> findNames(std::string_view text, const std::vector<std::string_view> &namespaces);
 
-// The offset of the bracket that closes the one at `open`, one of ( [ { <; npos where there is none. Brackets in
-// strings and comments do not count; < and > count only for an opening <, and there `->`, `<=` and `>=` do not.
+// Returns the offset of the bracket that closes the one at `open`, which is one of ( [ { <; npos if there is none.
+// Brackets in strings and comments are ignored; < and > are only matched for an opening <, except in `->`, `<=` and
+// `>=`.
 std::size_t findClosing(std::string_view text, std::size_t open);
 
-// The offset of the first of the brackets ( [ { outside of strings and comments that is inside of `most` others; npos
-// where there is none.
+// Returns the offset of the first bracket ( [ { outside of strings and comments that is nested in `most` others; npos
+// if there is none.
 std::size_t findDeepBracket(std::string_view text, std::size_t most);
 
-// Whether text is one operation `module` in custom syntax, besides aliases and comments. False where that takes more
-// than looking for brackets to tell.
+// Returns whether a text is a single operation `module` in custom syntax, besides aliases and comments. Returns false
+// if matching brackets is not sufficient to tell.
 bool isOneModule(std::string_view text);
 
 } // namespace mlir_shard

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Modules from text and as text.
+// Bindings for parsing and printing modules.
 
 #include "bindings.h"
 #include "ir/host_library.h"
@@ -28,7 +28,7 @@ namespace py = pybind11;
 namespace mlir_shard {
 namespace {
 
-// The characters of a str that holds one byte a character (ASCII or Latin-1), without a copy.
+// Returns the characters of a str that stores one byte per character (ASCII or Latin-1), without a copy.
 std::string_view view(const py::str &text) {
   if (PyUnicode_KIND(text.ptr()) != PyUnicode_1BYTE_KIND)
     throw py::value_error("the text has characters beyond Latin-1");
@@ -47,7 +47,7 @@ std::vector<std::size_t> findNamesIn(const py::str &text, const std::vector<std:
   return findNames(view(text), views(namespaces));
 }
 
-// The Python object that translates distinct attributes and operations.
+// Returns a reader that calls the Python object that translates distinct attributes and operations.
 Translation::Reader asReader(const py::object &reader) {
   return {
       [=](std::size_t offset) {
@@ -110,11 +110,11 @@ public:
       moveLocations(capi, host.operation(op), buffer, file, text.positions());
   }
 
-  // The text, not yet checked to be UTF-8.
+  // Returns the printed text. Raises UnicodeDecodeError if it is not UTF-8.
   py::object print(const py::capsule &op, bool generic, bool debugInfo, bool prettyDebugInfo, bool localScope,
                    std::optional<std::intptr_t> largeElementsLimit, bool assumeVerified, bool skipRegions,
                    const AttributesOfOperations &hidden) const {
-    // The host verifies an operation before it prints it in custom form: without these attributes it is not valid.
+    // The host verifies an operation before it prints it in custom form, and it is invalid without these attributes.
     std::optional<HiddenAttributes> without;
     if (generic || assumeVerified)
       without.emplace(capi, host.operation(op), hidden);

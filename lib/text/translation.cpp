@@ -25,7 +25,7 @@ void Translation::translate(Span part, const Reader &reader) {
       if (const auto after = isAttribute ? translateAttribute(*name, reader) : translateOperation(*name, reader))
         start = *after;
     }
-    // The next is near, unless the operation has a region.
+    // The next name is near, unless the operation has a region.
     do
       ++name;
     while (name != names.end() && *name < start);
@@ -33,8 +33,8 @@ void Translation::translate(Span part, const Reader &reader) {
   found.addUser({start, end});
 }
 
-// Whether an operation of a dialect has its name at an offset. An attribute in a dictionary, a symbol, a location or an
-// element of an array may begin like one.
+// Returns whether the name of a dialect's operation is at an offset. An attribute in a dictionary, a symbol, a location
+// or an element of an array may begin in the same way.
 bool Translation::isOperation(std::size_t name) const {
   const bool isQuoted = text[name] == '"';
   if (isGeneric && !isQuoted)
@@ -83,7 +83,7 @@ std::optional<std::size_t> Translation::translateOperation(std::size_t name, con
     if (known == templates.end())
       known = templates.emplace(op->text, reader.abstractOperation(*op)).first;
     if (known->second) {
-      // Operations in its region may add templates; the others stay where they are.
+      // Operations in its region may add templates, which does not move existing ones.
       add(*op, *known->second, reader);
       return op->end;
     }

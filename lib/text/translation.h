@@ -21,22 +21,23 @@ namespace mlir_shard {
 
 class Translation {
 public:
-  // How the attributes and operations of the dialects are translated.
+  // Callbacks that translate the attributes and operations of the dialects.
   struct Reader {
     // Returns the translation of the attribute at an offset, and its end; nullopt to keep the text.
     std::function<std::optional<std::pair<std::string, std::size_t>>(std::size_t)> attribute;
-    // Returns the translation of operations that differ in the names of values; nullopt to call `operation` for each.
+    // Returns the translation of operations that differ only in the names of values; nullopt to call `operation` for
+    // each.
     std::function<std::optional<OperationTemplate>(const AbstractOperation &)> abstractOperation;
     // Adds the pieces of the operation whose name is at an offset, and returns its end; nullopt to keep the text.
     std::function<std::optional<std::size_t>(std::size_t)> operation;
   };
 
-  // The text has to outlive this. `operations` are the names of those of dialects. In text that is printed in generic
-  // form, names without quotes are not those of operations.
+  // The text must outlive this object. `operations` contains the names of the dialects' operations. If the text is
+  // printed in generic form, only quoted names are operation names.
   Translation(std::string_view text, const std::vector<std::string_view> &dialects,
               std::unordered_set<std::string> operations, bool isGeneric);
 
-  // Adds the pieces for a part of the text. The functions of `reader` may call this.
+  // Adds the pieces for a part of the text. The functions of `reader` may call this function.
   void translate(Span part, const Reader &reader);
 
   Pieces &pieces() { return found; }

@@ -8,7 +8,7 @@
 
 namespace mlir_shard {
 
-// As many operations may be gone from between two others before one is looked up.
+// The largest number of consecutive erased operations to skip before an operation is looked up in the table.
 static constexpr std::size_t mostErased = 63;
 
 void OpContents::beginWalk() {
@@ -45,7 +45,7 @@ OpContents::Entered OpContents::enter(MlirOperation op, MlirBlock block, const C
   const bool isMoved = place + 1 != current->next;
   const Entry &found = current->before[place];
   const bool isKnown = content.own && found.content.own == content.own;
-  // The users of an operation that was not found valid have not been checked.
+  // The users of an operation that was not found to be valid have not been checked.
   const bool isInPlace = !isMoved && found.content.own && found.block == block.pointer;
   return {isInPlace, isKnown, isKnown && found.content.ignored == content.ignored, number};
 }

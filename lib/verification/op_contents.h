@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What operations held when they were last found valid, to tell on the next walk which have changed.
+// The contents of operations when they were last valid, from which the next walk finds the changed ones.
 #pragma once
 
 #include "ir/capi.h"
@@ -15,28 +15,29 @@
 
 namespace mlir_shard {
 
-// All that decides whether an operation is valid, as hashes.
+// Hashes of all properties that determine whether an operation is valid.
 struct Content {
-  std::uint64_t own = 0;     // 0 where that is not known.
-  std::uint64_t ignored = 0; // Of the attributes that are not for the host to verify.
+  std::uint64_t own = 0;     // 0 if unknown.
+  std::uint64_t ignored = 0; // The hash of the attributes that the host does not verify.
 };
 
-// The contents of operations, over several walks.
+// The contents of operations, kept between walks.
 //
-// The operations in each isolated one are a sequence, in the order of the walk, which the next walk goes along: it looks
-// up only what is not near. Those that were valid and come in the order of the walk before, each in the same block, are
-// in place: of two of them the one that was first is so still, whatever has come or gone between them. Where many have
-// moved, the walk goes on with two that still follow each other.
+// The operations in each isolated operation form a sequence in the order of the walk. The next walk traverses the
+// sequence in parallel, and looks up only operations that are not near. Valid operations that the walk visits in the
+// same order as before, each in the same block, are in place: of two such operations the first one is still first, even
+// if others between them were inserted or removed. If many operations have moved, the traversal continues from two that
+// still follow each other.
 class OpContents {
   struct Sequence;
 
 public:
   void beginWalk();
 
-  // Forgets the operations inside isolated ones that the walk has not come to.
+  // Drops the sequences of isolated operations that the walk has not visited.
   void forgetOthers();
 
-  // Goes on with what is inside an isolated operation, as long as this lives.
+  // Makes the sequence of an isolated operation the current one for the lifetime of this object.
   class Inside {
   public:
     Inside(OpContents &contents, MlirOperation op);
@@ -54,29 +55,29 @@ public:
     std::size_t number;
   };
 
-  // Comes to an operation, before those in its regions: whether it is in place, whether its content is that of before,
-  // and the ignored attributes too.
+  // Records the visit of an operation, before the operations in its regions. Returns whether it is in place, and
+  // whether its content is unchanged without and with the ignored attributes.
   Entered enter(MlirOperation op, MlirBlock block, const Content &content);
 
-  // Remembers a content that is valid.
+  // Stores the content of a valid operation.
   void keep(std::size_t number, const Content &content);
 
 private:
   struct Entry {
     const void *op, *block;
-    Content content; // Nothing for one that is not known to be valid.
+    Content content; // Empty if the operation is not known to be valid.
   };
   struct Sequence {
     static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-    // The place in `before` of an operation that comes next; `nowhere` for one that was not there.
+    // Returns the index of an operation in `before` and advances `next`; `nowhere` if it is not in `before`.
     std::size_t find(const void *op);
 
     std::vector<Entry> before, now;
-    std::size_t next = 0; // In `before`: those in front of it have been passed.
+    std::size_t next = 0; // Index into `before`; all earlier entries have been passed.
     std::int32_t walk = 0;
-    std::size_t follower = nowhere;       // The place after one that was found far from `next`.
-    std::optional<PointerNumbers> places; // Of all in `before`; only where it was needed.
+    std::size_t follower = nowhere;       // The index after the last operation that was found far from `next`.
+    std::optional<PointerNumbers> places; // The indices of all operations in `before`; created when first needed.
   };
 
   std::unordered_map<const void *, Sequence> sequences;

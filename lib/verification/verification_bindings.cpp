@@ -18,10 +18,10 @@ namespace py = pybind11;
 namespace mlir_shard {
 namespace {
 
-// Each with the number of its likeness.
+// Names of attributes, each with the number of its likeness.
 using AttributeNames = std::vector<std::pair<std::string, int>>;
 
-// What is verified in the context of the operation that comes first.
+// The verified operations of one context, that of the first operation.
 class Verification {
 public:
   Verification(SharedLibrary library, std::vector<std::string> ignored,

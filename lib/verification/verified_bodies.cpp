@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Verification of operations with regions, and of what is in these.
+// Verification of operations with regions, and of the operations in their regions.
 
 #include "ir/below.h"
 #include "verification/verified_ops.h"
@@ -12,10 +12,11 @@
 
 namespace mlir_shard {
 
-// The most that is compared of what is in an operation.
+// The largest size of the key of an operation with all operations in its regions.
 static constexpr std::size_t mostInWhole = 1000;
 
-// False where the operation has more than one block in a region.
+// Sets `key` to the properties that the verifier of a container checks. Returns false if a region has more than one
+// block.
 bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around &around, std::int32_t signature,
                                Key &key) {
   key = {asPointer(signature), asPointer(around.name)};
@@ -46,7 +47,7 @@ bool VerifiedOps::containerKey(MlirOperation op, const Name &name, const Around 
 
 VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name, const Around &around,
                                               std::size_t place) {
-  // A module in another one has symbols of its own.
+  // A nested module has its own symbols.
   if (name.isModule && around.block)
     return Verdict::Unknown;
   const std::int32_t signature = signatures.of(op);
@@ -94,10 +95,11 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
   return verdict;
 }
 
-// All that is in an operation: signatures, types of arguments, and which value each operand is. False where an
-// operation in it is verified by more than that, or there are too many.
+// Appends to `key` the operation and all operations in its regions: the signatures, the types of block arguments, and
+// the number of the value that each operand uses. Returns false if the verifier of one of them checks more than that,
+// or if there are too many.
 bool VerifiedOps::wholeKey(MlirOperation op, Key &key) {
-  // Mostly the arguments and results in the body of a reduction: few enough to search.
+  // Mostly the arguments and results in the body of a reduction; they are few enough for a linear search.
   std::vector<const void *> inner;
   std::vector<MlirOperation> left{op};
   while (!left.empty()) {

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Verification of the operations that a pass says it has changed.
+// Verification of the operations that a pass reports as changed.
 
 #include "ir/below.h"
 #include "verification/verified_ops.h"
@@ -30,7 +30,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   visitedUsers = {};
   withoutEdge = {};
   lastParent = {};
-  PointerNumbers visited; // A user of many results may be named for each.
+  PointerNumbers visited; // A user may be listed once for each of the results that it uses.
   Verdict verdict = Verdict::Valid;
   const auto visitAll = [&](const std::vector<MlirOperation> &ops, Change change) {
     for (std::size_t i = 0; i < ops.size() && verdict == Verdict::Valid; ++i) {
@@ -45,7 +45,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   return finish(root, verdict);
 }
 
-// Prefetches an operation that is visited soon, and the user of one that is visited sooner.
+// Prefetches an operation that is visited soon, and a user of an operation that is visited sooner.
 void VerifiedOps::prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const {
   constexpr std::size_t ahead = 8;
   prefetchAfter(ops, at);
@@ -63,10 +63,10 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
   const Name name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(op);
-  // What is inside a manual computation depends on its attributes.
+  // The validity of operations inside a manual computation depends on its attributes.
   if (name.kind == Kind::Unknown || name.isModule || (name.isManual && change == Change::Attributes) || !parent)
     return Verdict::Unknown;
-  // A changed operand of another one is a result of an operation that is visited too, with its users.
+  // With other changes, a new operand is a result of an operation that is visited too, together with its users.
   if (isMade && !areVisible(op))
     return Verdict::Unknown;
   const Around around = aroundOf(op);
@@ -78,7 +78,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     return hasOperandWithEdge(op) ? Verdict::Unknown : visitUsers(op, change);
   }
   if (isMade) {
-    // What is in it may use a value around it that has an edge too.
+    // Operations in it may use a value of the enclosing scope that has an edge.
     if (hasOperandWithEdge(op) || (hasEdges && !name.isIsolated))
       return Verdict::Unknown;
     changed.push_back({op, true});
@@ -96,7 +96,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
   return verdict;
 }
 
-// Whether an operand of an operation has an edge too, which has to be its only user.
+// Returns whether an operand of an operation is also used by an edge, which must be its only user.
 bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
   if (!hasEdges || nameOf(op).kind == Kind::Edge)
     return false;
@@ -106,13 +106,13 @@ bool VerifiedOps::hasOperandWithEdge(MlirOperation op) {
       continue;
     for (MlirOpOperand use = capi.mlirValueGetFirstUse(operand); use; use = capi.mlirOpOperandGetNextUse(use))
       if (nameOf(capi.mlirOpOperandGetOwner(use)).kind == Kind::Edge)
-        return true; // The verdict is known then: no other operation is asked about.
+        return true; // The verdict is then unknown, so no other operation is checked.
   }
   return false;
 }
 
-// What uses a value that was made or moved has to come behind it, and to be valid with its type. A value that took the
-// place of another one with that type concerns only users that look at the operation which makes it.
+// Users of a value that was made or moved must come after it, and must be valid with its type. A value that replaced
+// another one of the same type concerns only users whose verifiers look at its definition.
 VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op, Change change) {
   const auto looksAtIt = [&](MlirOperation user) {
     const Kind kind = nameOf(user).kind;
@@ -134,7 +134,8 @@ VerifiedOps::Verdict VerifiedOps::visitUsers(MlirOperation op, Change change) {
 }
 
 VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
-  // The key of an operation with regions is of all that is in it, also of the one that has this one in its region.
+  // The key of an operation with regions contains all nested operations, so the outermost operation inside the
+  // container is visited.
   MlirOperation outer = user;
   for (MlirOperation around = capi.mlirOperationGetParentOperation(user); around;
        around = capi.mlirOperationGetParentOperation(around)) {
@@ -148,7 +149,7 @@ VerifiedOps::Verdict VerifiedOps::visitUser(MlirOperation user) {
   if (verdict != Verdict::Valid || nameOf(outer).kind == Kind::Container)
     return verdict;
   const MlirOperation parent = capi.mlirOperationGetParentOperation(outer);
-  // Terminators are looked at by what they end.
+  // Terminators are verified with the operation whose block they end.
   const bool isLast = !capi.mlirOperationGetNextInBlock(outer) && parent && !nameOf(parent).isModule;
   return isLast ? visitAlone(parent, Change::Operands) : verdict;
 }
@@ -165,8 +166,8 @@ VerifiedOps::Around VerifiedOps::aroundOf(MlirOperation op) {
   return lastAround;
 }
 
-// Whether an operation comes before another one in their block. Most inserted operations are used by one of the next; for
-// others the host may have to number all operations of the block.
+// Returns whether an operation comes before another one in their block. Most inserted operations are used by one of the
+// next operations; in other cases the host may have to number all operations of the block.
 bool VerifiedOps::isBefore(MlirOperation one, MlirOperation other) const {
   MlirOperation next = one;
   for (int i = 0; i < 4 && next; ++i) {

@@ -13,7 +13,7 @@
 namespace mlir_shard {
 
 namespace {
-// Whether `count` values have the types of one side of a function type.
+// Returns whether `count` values have the types of one side of a function type.
 template <typename ValueAt>
 bool haveTypes(const Capi &capi, MlirType type, Side side, std::intptr_t count, const ValueAt &valueAt) {
   const auto sizeOf =
@@ -32,7 +32,7 @@ bool haveOperandsTypes(const Capi &capi, MlirType type, Side side, MlirOperation
                    [&](std::intptr_t i) { return capi.mlirOperationGetOperand(op, i); });
 }
 
-// Whether an attribute is the visibility that a function with a body may have.
+// Returns whether an attribute is a visibility that a function with a body may have.
 bool isVisibility(const Capi &capi, std::string_view name, MlirAttribute attribute) {
   if (name != "sym_visibility")
     return false;
@@ -102,7 +102,7 @@ FunctionKeys::Key FunctionKeys::ofAttributes(MlirOperation function) const {
       key.insert(key.end(), {named.name.pointer, named.attribute.pointer});
   }
   key.push_back(nullptr);
-  // Which argument has which does not matter, nor how many have it.
+  // The set of attributes matters, but not how many arguments have them, nor which ones.
   for (const Side side : bothSides) {
     Key entries;
     addSide(function, side, entries);

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What verifiers look at in functions and their calls.
+// The parts of functions and calls that verifiers look at.
 #pragma once
 
 #include "ir/capi.h"
@@ -12,25 +12,25 @@
 
 namespace mlir_shard {
 
-// Whether operands and results of a call have the types of a function type.
+// Returns whether the operands and results of a call have the types of a function type.
 bool isCallOf(const Capi &capi, MlirType functionType, MlirOperation call);
 
-// Whether a function has a name, and one block with arguments and a terminator of the types that it takes and returns,
-// and lists of their attributes that are as long.
+// Returns whether a function has a name and a single block, whose arguments and terminator match the function type, and
+// whether the lists of argument and result attributes have matching lengths.
 bool isNamedAndTypedAsItsBody(const Capi &capi, MlirOperation function);
 
-// Keys of functions by their attributes: functions of equal keys are valid together.
+// Keys of functions by their attributes: functions with equal keys have the same validity.
 class FunctionKeys {
 public:
   using Key = std::vector<const void *>;
 
-  // Attributes of arguments and results that are named in `ignored` do not count.
+  // Attributes of arguments and results that are named in `ignored` are left out.
   FunctionKeys(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored);
 
-  // Appends the attributes of the arguments or results.
+  // Appends the attributes of the arguments or results to `key`.
   void addSide(MlirOperation function, Side side, Key &key) const;
 
-  // All attributes that a dialect's verifier looks at, without the function's name and type.
+  // Returns all attributes that a dialect's verifier checks, without the function's name and type.
   Key ofAttributes(MlirOperation function) const;
 
 private:

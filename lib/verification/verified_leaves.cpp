@@ -18,8 +18,8 @@ VerifiedOps::Verdict VerifiedOps::knownAmongGrids(Key key, MlirOperation op) {
   return Verdict::Valid;
 }
 
-// Uses of symbols are verified with the module that has these: here a small one, with the grids and a copy of the
-// operation.
+// Verifies an operation that uses symbols. The host verifies such uses with the module that has the symbols: a
+// temporary one with the grids and a copy of the operation.
 VerifiedOps::Verdict VerifiedOps::verdictAmongGrids(MlirOperation op) {
   if (capi.mlirOperationGetAttributeByName(op, toStringRef("sym_name")))
     return hostVerdict(op); // A grid.
@@ -69,7 +69,7 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   return verdict;
 }
 
-// An operation whose verifier looks at more than it is itself, and where it is: `key` is of that.
+// Visits an operation whose verifier checks more than the operation and its position, which `key` contains.
 VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name &name, const Around &around, Key key) {
   if (name.kind == Kind::Call)
     return isCallOfFunction(op) ? known(specialLeaves, std::move(key), op) : Verdict::Unknown;
@@ -89,8 +89,8 @@ VerifiedOps::Verdict VerifiedOps::visitSpecialLeaf(MlirOperation op, const Name 
   return known(specialLeaves, std::move(key), op);
 }
 
-// Adds the sharding of the first operand. Returns false where neither the operation nor the function that defines the
-// operand holds it.
+// Adds the sharding of the first operand to `key`. Returns false if neither the operation nor the function that defines
+// the operand stores it.
 bool VerifiedOps::addSharding(MlirOperation user, Key &key) {
   if (!capi.mlirOperationGetNumOperands(user))
     return true;
@@ -116,7 +116,7 @@ bool VerifiedOps::addSharding(MlirOperation user, Key &key) {
   return true;
 }
 
-// What the verifier of an edge looks at in its operand.
+// Returns a hash of the properties of the operand that the verifier of an edge checks.
 std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
   const MlirValue operand = capi.mlirOperationGetOperand(edge, 0);
   const bool isArgument = capi.mlirValueIsABlockArgument(operand);

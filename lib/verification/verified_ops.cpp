@@ -23,7 +23,7 @@ template <std::size_t Count> bool has(const std::array<std::string_view, Count> 
 }
 
 std::vector<std::string> withSignatures(std::vector<std::string> ignored) {
-  // These hold the attributes of arguments and results, among them those to ignore.
+  // These attributes contain the attributes of arguments and results, including the ignored ones.
   for (const Side side : bothSides)
     ignored.emplace_back(nameOf(side));
   return ignored;
@@ -46,7 +46,7 @@ std::vector<MlirOperation> VerifiedOps::accept(MlirOperation root) {
   return std::exchange(unverified, {});
 }
 
-// Adds all operations of sdy in and below one.
+// Adds the operation and all operations below it that are of sdy to `unverified`.
 void VerifiedOps::addUnverified(MlirOperation op) {
   const auto add = [&](MlirOperation one) {
     if (nameOf(one).isOfSdy)
@@ -61,7 +61,7 @@ bool VerifiedOps::setKeepsSymbols(bool keeps) {
   return std::exchange(keepsSymbols, keeps);
 }
 
-// Reads the symbols of the module around; whether there is only one.
+// Reads the symbols of the enclosing module. Returns false if modules are nested.
 bool VerifiedOps::beginIn(MlirOperation root) {
   MlirOperation around{}, symbol{};
   std::size_t modules = 0;
@@ -77,7 +77,7 @@ bool VerifiedOps::beginIn(MlirOperation root) {
   return modules <= 1;
 }
 
-// Whether a function has the symbol and the type with which the symbols of the module were read.
+// Returns whether a function has the same symbol and type as when the symbols of the module were read.
 bool VerifiedOps::hasSameSymbol(MlirOperation function) const {
   const auto found = symbols.functions.find(function.pointer);
   const auto attribute = [&](const char *name) {
@@ -93,12 +93,12 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   contents.beginWalk();
   changed.clear();
   hasEdges = false;
-  // Symbols are those of one module.
+  // The symbols are those of a single module.
   if (!beginIn(root)) {
     changed.push_back({root, true});
     return Verdict::Unknown;
   }
-  // What is around an operation that is verified alone decides for some of what is in it.
+  // The validity of some operations depends on the enclosing operation, also if one is verified alone.
   MlirOperation parent = capi.mlirOperationGetParentOperation(root);
   const Around around{parent ? signatures.of(parent) : -1, parent ? nameOf(parent).number : -1, nullptr, {}};
   const Verdict verdict = visit(root, around, false);
@@ -107,7 +107,7 @@ VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   return finish(root, verdict);
 }
 
-// The manual computations around what is in an operation.
+// Returns the key of the manual computations around the operations inside `op`.
 const void *VerifiedOps::manualInside(MlirOperation op, const void *outer, std::int32_t signature) {
   if (!nameOf(op).isManual)
     return outer;
@@ -134,7 +134,7 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
   else if (dialect == "shard")
     kind = Kind::OfGrids;
   else if (name == "stablehlo.composite" || name == "func.constant" || name == "func.call_indirect")
-    kind = Kind::Unknown; // They refer to symbols.
+    kind = Kind::Unknown; // Their verifiers look up symbols.
   else if (dialect == "tosa" || name.find("dynamic") != std::string_view::npos)
     kind = Kind::OfConstants;
   else if (dialect == "linalg" || dialect == "func" || dialect == "scf")
@@ -148,7 +148,7 @@ const VerifiedOps::Name &VerifiedOps::nameOf(MlirOperation op) {
   return names.back();
 }
 
-// The functions of a module with their types, and its meshes and grids.
+// Reads the functions of a module with their types, and its meshes and grids.
 void VerifiedOps::readSymbols(MlirOperation module) {
   symbols = {};
   symbols.module = module;
@@ -174,8 +174,8 @@ void VerifiedOps::readSymbols(MlirOperation module) {
   symbols.others = asPointer(symbolNumbers.emplace(std::move(others), number).first->second);
 }
 
-// Whether operations that have not changed refer to symbols with which they are valid. Callers of a function that is
-// gone are not looked for.
+// Returns whether the symbols that unchanged operations refer to are still valid for them. Callers of a removed
+// function are not searched.
 bool VerifiedOps::hasVerifiedSymbols() const {
   const Symbols &before = verifiedSymbols;
   const auto isAsBefore = [&](const auto &function) {
@@ -187,7 +187,7 @@ bool VerifiedOps::hasVerifiedSymbols() const {
           std::all_of(before.functionTypes.begin(), before.functionTypes.end(), isAsBefore));
 }
 
-// Remembers the symbols of a valid module.
+// Stores the symbols of a valid module.
 VerifiedOps::Verdict VerifiedOps::finish(MlirOperation root, Verdict verdict) {
   const bool isKnown = symbols.module == verifiedSymbols.module && symbols.others == verifiedSymbols.others &&
                        symbols.functionsContent == verifiedSymbols.functionsContent;
@@ -196,7 +196,7 @@ VerifiedOps::Verdict VerifiedOps::finish(MlirOperation root, Verdict verdict) {
   return verdict;
 }
 
-// Whether what an operation uses is defined before it, in its block or in one around.
+// Returns whether the operands of an operation are defined before it, in its block or in an enclosing block.
 bool VerifiedOps::areVisible(MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumOperands(op); i < count; ++i)
     if (!dominates(capi.mlirOperationGetOperand(op, i), op))
@@ -204,7 +204,7 @@ bool VerifiedOps::areVisible(MlirOperation op) {
   return true;
 }
 
-// Whether an operation dominates all users of its results.
+// Returns whether an operation dominates all users of its results.
 bool VerifiedOps::isBeforeUsers(MlirOperation op) {
   for (std::intptr_t i = 0, count = capi.mlirOperationGetNumResults(op); i < count; ++i) {
     const MlirValue result = capi.mlirOperationGetResult(op, i);
@@ -219,7 +219,8 @@ VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
   return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
 }
 
-// Adds an operation to a content: its signature, which is returned, its operands, and what is in its regions.
+// Adds an operation to a content: its signature, its operands, and the operations in its regions. Returns its
+// signature.
 std::int32_t VerifiedOps::addContent(MlirOperation op, Content &content) {
   const std::int32_t signature = signatures.of(op);
   content.own = mixed(content.own, asPointer(signature));
@@ -241,7 +242,7 @@ std::int32_t VerifiedOps::addContent(MlirOperation op, Content &content) {
   return signature;
 }
 
-// The content of an operation, and its signature where that was asked for.
+// Returns the content of an operation, and its signature if it was computed.
 std::pair<Content, std::int32_t> VerifiedOps::contentOf(MlirOperation op, const Name &name, const Around &around,
                                                         bool isLast) {
   if (name.kind == Kind::Container || name.kind == Kind::Unknown)
@@ -265,7 +266,7 @@ std::pair<Content, std::int32_t> VerifiedOps::contentOf(MlirOperation op, const 
   return {content, signature};
 }
 
-// The signature of the operation without operands that makes a value; -1 where another one does.
+// Returns the signature of the operation that defines a value if it has no operands; -1 otherwise.
 std::int32_t VerifiedOps::constantSignature(MlirValue value) {
   const MlirOperation definer =
       capi.mlirValueIsABlockArgument(value) ? MlirOperation{} : capi.mlirOpResultGetOwner(value);
@@ -275,11 +276,11 @@ std::int32_t VerifiedOps::constantSignature(MlirValue value) {
 VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, bool isLast) {
   const Name &name = nameOf(op);
   hasEdges = hasEdges || name.kind == Kind::Edge;
-  // What is in a container comes by itself, unless it is not gone into.
+  // Operations in a container are listed individually, unless the walk does not enter it.
   const std::size_t place = changed.size();
   if (accepting) {
     changed.push_back({op, true});
-    // What is not known of one operation does not matter for others.
+    // An operation of unknown validity does not affect others.
     if (visitChanged(op, name, around, isLast, place) == Verdict::Unknown)
       addUnverified(op);
     return Verdict::Valid;
@@ -291,7 +292,7 @@ VerifiedOps::Verdict VerifiedOps::visit(MlirOperation op, const Around &around, 
     changed.push_back({op, true});
   Verdict verdict = Verdict::Valid;
   if (!isKnown || !isInPlace) {
-    // Users that are in place are not visited again.
+    // Users that are in place are not checked again.
     if (!areVisible(op) || (!isInPlace && !isBeforeUsers(op)))
       return Verdict::Unknown;
     if (!isKnown)
@@ -322,7 +323,7 @@ VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &k
   return verdict;
 }
 
-// The verdict on an operation of a kind that is not known.
+// Returns the verdict on an operation with an unknown key.
 VerifiedOps::Verdict VerifiedOps::verdictAlone(MlirOperation op) {
   if (!accepting)
     return hostVerdict(op);

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Verification of what has changed: the host verifies one operation of each kind, and not all that are like it.
+// Incremental verification: the host verifies one operation of each kind instead of all equivalent operations.
 #pragma once
 
 #include "ir/capi.h"
@@ -25,64 +25,65 @@
 
 namespace mlir_shard {
 
-// What is known to be valid in one context.
+// The operations of one context that are known to be valid.
 //
-// The verifier of an operation without regions looks at its name, attributes, types and place in its block; some look
-// further, at the operation around it, at constant operands, or at symbols. Operations that agree in all of that are
-// valid together. Those with regions are known by what is in these, or, for functions, loops and manual computations,
-// by the arguments and the terminators of their blocks. An operation that has not changed since the last run, nor what
-// its verifier looks at, is passed over; that values are defined before they are used is looked at again for what is new
-// or has been moved.
+// The verifier of an operation without regions checks its name, attributes, types and position in its block; some
+// verifiers also check the enclosing operation, constant operands, or symbols. Operations that agree in all of these
+// have the same validity. Operations with regions are compared by the contents of the regions, or, for functions, loops
+// and manual computations, by the arguments and the terminators of their blocks. An operation is skipped if it and the
+// properties that its verifier checks have not changed since the last run. Dominance is checked again for new and moved
+// operations.
 class VerifiedOps {
 public:
   enum class Verdict { Valid, Invalid, Unknown };
 
-  // Returns the attribute with the shardings of the results of operations of a name; none where they may be elsewhere.
+  // Returns the attribute with the shardings of the results of operations with a name; nullopt if they may be stored
+  // elsewhere.
   using ShardingOfResults = std::function<std::optional<std::string>(const std::string &)>;
 
-  // Attributes named in `ignored` are not for the host to verify. `shardingOfResults` is called once for each name.
+  // The host does not verify attributes named in `ignored`. `shardingOfResults` is called once for each name.
   VerifiedOps(const Capi &capi, MlirContext context, const std::vector<std::string> &ignored,
               ShardingOfResults shardingOfResults);
 
-  // Whether all in `root` is valid. Where an operation is not, the host has emitted an error; where that is not known,
-  // the host has to verify the whole.
+  // Returns whether all operations in `root` are valid. If one is invalid, the host has emitted an error; if the
+  // verdict is unknown, the host has to verify all of `root`.
   Verdict verify(MlirOperation root);
 
-  // The same where nothing in `root` has changed since it was valid but for `made`, operations that were made or given
-  // other operands, types or regions, `moved`, which were moved or took the place of others with the same types, and
-  // `attributed`, which were given other attributes. Unknown where that may concern others.
+  // Returns the verdict on `root`, in which only the listed operations have changed since it was valid: `made` were
+  // created or given other operands, types or regions, `moved` were moved or replaced others with the same types, and
+  // `attributed` were given other attributes. The verdict is unknown if the changes may affect other operations.
   Verdict verifyChanged(MlirOperation root, const std::vector<MlirOperation> &made,
                         const std::vector<MlirOperation> &moved, const std::vector<MlirOperation> &attributed);
 
-  // Remembers that operations like those in `root` are valid, as the host has found. Returns one operation of each kind
-  // of sdy that was not known: the host may not have called their verifiers. Keeps no hash of each operation: they take
-  // memory, and passes that return what they change need none.
+  // Records that operations like those in `root` are valid, as verified by the host. Returns one sdy operation of each
+  // unknown kind: the host may not have called their verifiers. Keeps no hash of each operation: hashes take memory,
+  // and passes that return their changes need none.
   std::vector<MlirOperation> accept(MlirOperation root);
 
-  // Whether to assume that no symbol of the module around a root changes from now on, but the root itself where it is
-  // one. Returns the value before.
+  // Sets whether to assume that no symbol of the enclosing module changes from now on, except for the root itself if it
+  // is a symbol. Returns the previous value.
   bool setKeepsSymbols(bool keeps);
 
-  // The operations that the last run over all has found to have changed, or not to be known; none the next time.
+  // Returns the operations that the last full run found to be changed or unknown, and clears the list.
   std::vector<Searched> takeChanged() { return std::exchange(changed, {}); }
 
 private:
   using Key = FunctionKeys::Key;
 
-  // How the verifier of operations of one name is known to work.
+  // The properties that the verifiers of operations with one name check.
   enum class Kind {
     Unknown,
-    Plain,       // It looks at the operation alone.
-    OfConstants, // At constant operands as well.
-    OfParent,    // At the operation around it.
-    OfMeshes,    // At the meshes of the module, at manual computations around it, and at the sharding of an operand.
-    OfGrids,     // At the grids of the module, as a user of their symbols.
-    Call,        // At the function that is called.
-    Edge,        // At what its operand is of, and whether that has other uses.
-    Container,   // At its own types, and at the arguments and terminators of its blocks.
+    Plain,       // Only the operation.
+    OfConstants, // Also constant operands.
+    OfParent,    // Also the enclosing operation.
+    OfMeshes,    // Also the meshes of the module, enclosing manual computations, and the sharding of an operand.
+    OfGrids,     // Also the grids of the module, as a user of their symbols.
+    Call,        // Also the called function.
+    Edge,        // Also the definition of its operand, and whether the operand has other uses.
+    Container,   // Its own types, and the arguments and terminators of its blocks.
   };
 
-  // How an operation that is verified alone has changed.
+  // The kind of change of an operation that is verified alone.
   enum class Change { Made, Moved, Attributes, Operands };
 
   struct Name {
@@ -95,16 +96,16 @@ private:
   // A block whose operations are being visited.
   struct Around {
     std::int32_t signature, name;
-    const void *manual; // The manual computations around it.
+    const void *manual; // The enclosing manual computations.
     MlirBlock block;
   };
 
-  // The symbols of a module. Names live in the context.
+  // The symbols of a module. The strings of their names are owned by the context.
   struct Symbols {
     MlirOperation module;
-    const void *others = nullptr; // The number of its meshes and grids.
+    const void *others = nullptr; // The number of the module's meshes and grids.
     std::unordered_map<std::string_view, MlirType> functionTypes;
-    // The names and types of functions by operation, and a hash of all.
+    // The names and types of functions by operation, and a hash of all names and types.
     std::unordered_map<const void *, std::pair<const void *, const void *>> functions;
     std::uint64_t functionsContent = 0;
     bool areDistinct = true;
@@ -156,27 +157,27 @@ private:
   ShardingOfResults shardingOfResults;
   FunctionKeys functionKeys;
   Signatures signatures;
-  Signatures symbolSignatures; // Without what no user of a symbol looks at.
+  Signatures symbolSignatures; // Leave out attributes that no user of a symbol checks.
   PointerMap numbersOfNames;
-  std::deque<Name> names; // By number; these stay where they are.
+  std::deque<Name> names; // By number; the addresses of elements are stable.
   std::unordered_set<std::uint64_t> leaves;
   std::unordered_set<Key, PointersHash> specialLeaves, containers, functions, wholes;
 
   OpContents contents;
   std::vector<Searched> changed;
-  std::vector<MlirOperation> unverified; // Of sdy, while operations are accepted.
+  std::vector<MlirOperation> unverified; // The sdy operations of unknown kinds, while operations are accepted.
 
-  // Of the run.
+  // The state of a run.
   bool accepting = false;
   bool remembers = false; // Whether a hash of each operation is kept.
-  Symbols symbols;         // Of the module around the root.
-  Symbols verifiedSymbols; // Of the last module that was valid.
+  Symbols symbols;         // The symbols of the module that encloses the root.
+  Symbols verifiedSymbols; // The symbols of the last valid module.
   bool keepsSymbols = false;
-  bool areSymbolsRead = false; // Since they are kept.
-  bool hasEdges = false;              // Whether there was one in the last run.
-  PointerNumbers visitedUsers;        // Of the operations that are verified alone.
-  PointerNumbers withoutEdge;         // Values that no edge uses.
-  MlirOperation lastParent;           // Of the operations that are verified alone, which often have one parent.
+  bool areSymbolsRead = false; // Whether the symbols were read since `keepsSymbols` was set.
+  bool hasEdges = false;              // Whether the last run found an edge.
+  PointerNumbers visitedUsers;        // The users of operations that are verified alone.
+  PointerNumbers withoutEdge;         // Values that are not used by an edge.
+  MlirOperation lastParent;           // The last parent of an operation that is verified alone; many have the same one.
   Around lastAround;
   std::unordered_map<Key, std::int32_t, PointersHash> symbolNumbers, manualNumbers;
 };
