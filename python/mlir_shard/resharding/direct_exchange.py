@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The direct exchange: every device sends each other the tiles of its target box, in rounds without contention."""
+"""The direct exchange: devices send each other the tiles of their target boxes, in rounds without contention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlir_shard.sharding.layout import Box, block_size
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A box of the global tensor, and where it starts in the local tensors it is taken from and lands in."""
+    """A box of the global tensor, and its start in the local tensors of its sender and its receiver."""
 
     box: Box
     source_start: tuple[int, ...]
@@ -39,7 +39,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one device sends another in a round. A message of a device to itself is a local copy, in no round."""
+    """The tiles that one device sends another in a round; a message of a device to itself is a copy in no round."""
 
     sender: int
     receiver: int
@@ -47,7 +47,7 @@ class Message:
 
     @property
     def is_copy(self) -> bool:
-        """Whether a device sends it to itself."""
+        """Whether the sender is the receiver."""
         return self.sender == self.receiver
 
     @property
@@ -61,7 +61,7 @@ Round = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Messages that can all be sent at once, in rounds, and what devices take from their own tensors."""
+    """Messages that do not depend on each other, in rounds, and the local copies."""
 
     copies: tuple[Message, ...]
     rounds: tuple[Round, ...]
@@ -76,8 +76,8 @@ class Phase:
 class ExchangeMessages:
     """The messages that bring a tensor from the layout `source` to the layout `target`.
 
-    In `reducing`, there only where partial values are reduced, tiles go from source tensors to target tensors, and what
-    lands in one place is reduced. In `moving` tiles go from source tensors to target tensors, or after a reduction from
+    `reducing` exists only if partial values are reduced: its tiles go from source tensors to target tensors, and tiles
+    for one place are reduced. The tiles of `moving` go from source tensors to target tensors, or after a reduction from
     target tensors to target tensors.
     """
 
@@ -97,11 +97,11 @@ class ExchangeMessages:
         return sum(len(phase.rounds) for phase in self.phases)
 
     def bytes_received(self, element_size: int) -> tuple[int, ...]:
-        """What each device receives, the devices of the target first, then those of the source alone."""
+        """Returns the bytes that each device receives: the devices of the target, then those only in the source."""
         return self._per_device((message.receiver, message.num_elements * element_size) for message in self._messages)
 
     def bytes_sent(self, element_size: int) -> tuple[int, ...]:
-        """What each device sends, the devices of the target first, then those of the source alone."""
+        """Returns the bytes that each device sends: the devices of the target, then those only in the source."""
         return self._per_device((message.sender, message.num_elements * element_size) for message in self._messages)
 
     @property
@@ -116,11 +116,11 @@ class ExchangeMessages:
 
 
 def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessages:
-    """The exchange between two layouts of one tensor; all devices together receive the lower bound of bytes.
+    """Returns the exchange between two layouts of one tensor; all devices together receive the lower bound of bytes.
 
-    The two may be on other devices, fewer or more: those that are only in the target receive their entire boxes.
+    The two may be on different devices, fewer or more: those that are only in the target receive their entire boxes.
 
-    Where nothing is reduced so does each device alone. Raises ValueError as `reduced_axes` does.
+    If nothing is reduced, each device alone also receives its lower bound. Raises ValueError as `reduced_axes` does.
     """
     axes = reduced_axes(source, target)
     if total_size(axes, source.mesh) > 1:
@@ -129,7 +129,7 @@ def direct_exchange(source: TensorLayout, target: TensorLayout) -> ExchangeMessa
 
 
 def _moving(source: TensorLayout, target: TensorLayout) -> _Messages:
-    """The messages of an exchange that reduces nothing."""
+    """Returns the messages of an exchange that reduces nothing."""
     moving = _Messages()
     if not source.mesh.has_same_devices(target.mesh):
         for sender, receiver, tile in between_devices(source, target):
@@ -145,9 +145,10 @@ def _moving(source: TensorLayout, target: TensorLayout) -> _Messages:
 
 
 def between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tuple[int, int, Tile]]:
-    """Sender, receiver and tile, from one set of devices to another one.
+    """Yields sender, receiver and tile, from one set of devices to another one.
 
-    A device keeps what it holds of its target box; any other tile is from the device that has least to send so far.
+    A device keeps the tile of its target box that it holds; any other tile is from the holder that has least to send so
+    far.
     """
     tiles = _Tiles(source, target)
     held = dict(zip(source.mesh.devices, source.holdings().blocks, strict=True))
@@ -191,7 +192,7 @@ def _with_reduction(source: TensorLayout, target: TensorLayout, axes: Axes) -> E
 
 
 class TileDim(NamedTuple):
-    """What a tile is in one dimension."""
+    """A tile in one dimension: the index of its source shard, and its start and size."""
 
     block: int
     start: int
@@ -201,7 +202,7 @@ class TileDim(NamedTuple):
 
 
 class _Tiles:
-    """The tiles of each target block, with the source blocks they are in."""
+    """The tiles of each target shard, with the source shards that they are in."""
 
     def __init__(self, source: TensorLayout, target: TensorLayout) -> None:
         grids = zip(source.shape, source.blocks, target.blocks, strict=True)
@@ -217,7 +218,7 @@ class _Tiles:
 
 
 def tile_dims(size: int, source_blocks: int, target_blocks: int) -> list[list[TileDim]]:
-    """For each target block of a dimension what it takes from source blocks."""
+    """Returns, for each target shard of a dimension, the tiles that it takes from source shards."""
     steps = block_size(size, source_blocks), block_size(size, target_blocks)
     return [
         [
@@ -242,7 +243,7 @@ def _tile(dims: Sequence[TileDim]) -> tuple[Blocks, Tile]:
 
 
 def _pieces(tile: Tile, count: int) -> tuple[Tile, ...]:
-    """The tile in at most `count` pieces, cut along its largest dimension."""
+    """Returns the tile in at most `count` pieces, cut along its largest dimension."""
     size = tile.box.size
     if not size:
         return (tile,)
@@ -260,7 +261,7 @@ def _piece(tile: Tile, dim: int, offset: int, size: int) -> Tile:
 
 
 class _Messages:
-    """The tiles that go from device to device, as they are found."""
+    """The tiles that go from device to device, collected as they are found."""
 
     def __init__(self) -> None:
         self._tiles: defaultdict[tuple[int, int], list[Tile]] = defaultdict(list)

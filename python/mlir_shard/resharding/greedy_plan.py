@@ -32,11 +32,11 @@ from mlir_shard.sharding.axes import Axes, add_axes_or_merge, total_size
 
 
 def is_exchange_useful(left: Difference) -> bool:
-    """Whether an exchange brings `left` closer to its target.
+    """Returns whether an exchange brings `left` closer to its target.
 
-    It does where a dimension can get what it wants for what it has, where axes that go to one dimension are not
-    together or not in order, where an axis that only has to go is behind one that moves, and where an axis that is
-    wanted can take the place of one that is not.
+    It does if a dimension can get an axis it wants for a surplus axis, if axes that go to one dimension are not
+    adjacent or not in order, if an axis that only has to be gathered is behind an axis that moves, or if a wanted axis
+    can take the place of one that is not wanted.
     """
     mesh = left.mesh
     used, places = left.surplus_axes(), left.wanted_places()
@@ -53,7 +53,7 @@ def is_exchange_useful(left: Difference) -> bool:
 
 
 def _is_out_of_order(places: list[Place | None], dim: int) -> bool:
-    """Whether the surplus axes of `dim` that go to some dimension, or stay, are not as they should be there."""
+    """Returns whether surplus axes of `dim` that go to one dimension, or stay, are not adjacent and in order."""
     seen: set[int] = set()
     for previous, place in pairwise((None, *places)):
         if place is None:
@@ -66,10 +66,10 @@ def _is_out_of_order(places: list[Place | None], dim: int) -> bool:
 
 
 def exchange(left: Difference) -> bool:
-    """Gives the dimensions other surplus axes; returns whether it can, and changes nothing if not.
+    """Replaces surplus axes of the dimensions; returns whether that is possible, and changes nothing if not.
 
-    What is wanted in a dimension comes first, then what is wanted elsewhere, at the end, where an all-to-all can take
-    it. What fills the rest has to be gathered later and is in front, if possible where it was.
+    Axes wanted in a dimension come first. Axes wanted elsewhere are at the end, where an all-to-all can take them. Axes
+    that fill the rest have to be gathered later and are in front, if possible at their old place.
     """
     mesh = left.mesh
     saved = list(left.current), [list(axes) for axes in left.surplus], [list(axes) for axes in left.wanted]
@@ -91,9 +91,9 @@ def exchange(left: Difference) -> bool:
 
 
 def _given_up(left: Difference, dim: int, capacities: list[int], places: dict[AxisRef, Place]) -> list[AxisRef]:
-    """Puts what a dimension wants in the place of its surplus, and returns the surplus that is wanted nowhere.
+    """Replaces surplus axes of a dimension by axes it wants, and returns the surplus axes that no dimension wants.
 
-    What has lost its place to wanted axes is at the end of it.
+    Axes that lost their place to wanted axes are at the end.
     """
     mesh = left.mesh
     removed = left.remove(dim, len(left.surplus[dim]))
@@ -116,16 +116,16 @@ def _given_up(left: Difference, dim: int, capacities: list[int], places: dict[Ax
 def collectives_between(
     source: TensorSharding, target: TensorSharding, shape: Shape, mesh: Mesh
 ) -> tuple[CollectiveStep, ...]:
-    """The collectives from `source` to `target`; the last one has the dimensions of `target`.
+    """Returns the collectives from `source` to `target`; the last one has the dimensions of `target`.
 
-    `shape` is that of the global tensor, with None for dynamic sizes. `mesh` is the one of both but for the order of
-    the devices, which is another where the two refer to different meshes. The shardings must be of one rank, and
-    unreduced along the same axes. None where both shard alike.
+    `shape` is that of the global tensor, with None for dynamic sizes. `mesh` is the mesh of both; only the order of its
+    devices may differ, if the two refer to different meshes. The shardings must have the same rank and the same
+    unreduced axes. Returns no collectives if both shard the same way.
     """
     return tuple(_GreedyPlan(source, target, shape, mesh).steps())
 
 
-# Shardy stops after two, which is enough where sizes are powers of two; hardly ever is a third not enough.
+# Shardy stops after two, which suffices for sizes that are powers of two; more than three are hardly ever needed.
 MOST_ROUNDS = 3
 
 
@@ -141,7 +141,7 @@ class _GreedyPlan:
         self._left = Difference(self._start, [()] * len(self._start), mesh)
 
     def steps(self) -> list[CollectiveStep]:
-        """All steps, in order."""
+        """Returns all steps, in order."""
         goal = tuple(chain.from_iterable(self._goal))
         self._gather([_from_first_incompatible(axes, goal) for axes in self._start])
         self._left = Difference(self._left.current, self._goal, self._mesh)
@@ -161,7 +161,7 @@ class _GreedyPlan:
         if has_exchanged or self._mesh_or_ref != self._target.mesh_or_ref:
             self._mesh_or_ref = self._target.mesh_or_ref
             self._steps.append(ExchangeShards(self._sharding()))
-        # Where several dimensions go to one, they go in the order in which it wants them, if that can be.
+        # If several dimensions give axes to one, they do so in the order in which it wants the axes, if possible.
         self._move(only_in_place=True)
         self._move(only_in_place=False)
         places = self._left.wanted_places()
@@ -178,7 +178,7 @@ class _GreedyPlan:
             self._steps.append(SliceAlong(axes_per_dim, self._sharding()))
 
     def _slice_what_is_wanted(self) -> None:
-        """Slices each dimension along all that it wants, where nothing is surplus."""
+        """Slices each dimension along all axes it wants; no dimension may have surplus axes."""
         axes_per_dim = tuple(add_axes_or_merge((), axes, self._mesh) for axes in self._left.wanted)
         for dim, wanted in enumerate(self._left.wanted):
             self._left.arrive(dim, tuple(wanted))
@@ -194,7 +194,7 @@ class _GreedyPlan:
                 self._steps.append(MoveAxes(merged, dim, move.tgt_dim, self._sharding()))
 
     def _gather(self, counts: Sequence[int]) -> None:
-        """Gathers that many of the last axes of each dimension."""
+        """Gathers the last axes of each dimension, as many as `counts` has for it."""
         removed = [self._left.remove(dim, count) for dim, count in enumerate(counts)]
         axes_per_dim = tuple(add_axes_or_merge((), axes, self._mesh) for axes in removed)
         if any(axes_per_dim):
@@ -208,7 +208,7 @@ class _Move:
 
 
 def _next_move(left: Difference, dim: int, only_in_place: bool) -> _Move | None:
-    """How many of the last axes of a dimension go to one other dimension, and to which."""
+    """Returns how many of the last axes of a dimension go to one other dimension, and to which; None if none go."""
     surplus = left.surplus[dim]
     places = left.wanted_places()
     place = places.get(surplus[-1]) if surplus else None
@@ -222,9 +222,10 @@ def _next_move(left: Difference, dim: int, only_in_place: bool) -> _Move | None:
 
 
 def _from_first_incompatible(axes: Axes, goal: Axes) -> int:
-    """How many axes there are from the first one on that no split of its mesh axis has together with one of the goal's.
+    """Returns the number of axes from the first one on that cannot coexist with all axes of the goal.
 
-    A mesh axis of size 6 is 2 times 3 or 3 times 2 devices, and shards along a 2 are none along a 3.
+    Two sub-axes coexist if one split of their mesh axis has both: a mesh axis of size 6 is split in 2 times 3 or in 3
+    times 2 devices, so a major sub-axis of size 2 and one of size 3 do not.
     """
     fits = takewhile(lambda axis: all(axis.can_coexist(other) for other in goal), axes)
     return len(axes) - sum(1 for _ in fits)
@@ -233,9 +234,9 @@ def _from_first_incompatible(axes: Axes, goal: Axes) -> int:
 def greedy_cost(
     source: TensorLayout, steps: Sequence[CollectiveStep], element_size: int, model: CostModel, reduced: Axes = ()
 ) -> float:
-    """What an all-reduce along `reduced`, and steps after it, cost from `source`, in units of the model's objective.
+    """Returns the cost of an all-reduce along `reduced` and `steps` after it, in units of the model's objective.
 
-    ValueError where one of the collectives is none of even blocks, or goes to another mesh.
+    Raises ValueError if a step goes to another mesh, or is not possible for `source`, see `GridTensor.after`.
     """
     axes = chain(_axes(source.sharding), reduced, *(_axes(step.sharding) for step in steps))
     tensor = GridTensor(Grid.of(source.mesh, axes), source.shape, element_size)

@@ -36,10 +36,10 @@ from mlir_shard.resharding.steps import (
     Together,
 )
 
-# What the objective counts, then what decides among equals.
+# The cost by the objective, then the cost that breaks ties.
 Cost = tuple[float, float]
 DEAREST: Cost = (inf, inf)
-# By how much equal sums of seconds may differ.
+# The relative difference up to which sums of seconds are equal.
 ROUNDING = 1e-9
 
 
@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 
 class Kind(Enum):
-    """What a move is; from it and the states before and after follows which."""
+    """The kind of a move. The kind and the states before and after determine the move."""
 
     SLICE = "slice"
     GATHER = "gather"
@@ -69,7 +69,7 @@ PathSteps = tuple[tuple[Kind, State], ...]
 
 
 def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
-    """The move of this kind that makes of one placement the other."""
+    """Returns the move of this kind that turns one placement into the other."""
     if kind is Kind.PERMUTE:
         return CollectivePermute(after.dims)
     if kind is Kind.EXCHANGE:
@@ -94,26 +94,26 @@ def move_between(kind: Kind, before: Placement, after: Placement) -> Move:
 
 
 def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
-    """The placement that a state is, partial along `kept` too."""
+    """Returns the placement of a state, partial along `kept` too."""
     return Placement(state.dims, tuple(sorted((*kept, *state.unreduced))), like.reduction)
 
 
 MOST_CACHED = 4096
 """The results of searches, and the native searches, that are cached: beyond that all are evicted."""
 MOST_PERMUTATIONS = 150
-"""Where there are more permutations of devices than these from one placement, only likely ones are tried."""
+"""The most permutations of devices from one placement of which all are tried; of more, only likely ones are."""
 _MOST_MEMORY = 1 << 126
 
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """For each axis the one that takes its name."""
+    """A permutation of axes: `names[axis]` is the new name of an axis."""
 
     names: GridAxes
 
     @staticmethod
     def by_appearance(kinds: Sequence[Hashable], axes: Iterable[int]) -> Renaming:
-        """Names that axes of one kind take in the order in which they appear in `axes`, then of what is left."""
+        """Returns the renaming that numbers the axes of each kind in their order in `axes`, then the remaining axes."""
         members: defaultdict[Hashable, list[int]] = defaultdict(list)
         for axis, kind in enumerate(kinds):
             members[kind].append(axis)
@@ -125,28 +125,28 @@ class Renaming:
 
     @property
     def back(self) -> Renaming:
-        """The renaming that undoes this one."""
+        """The inverse renaming."""
         return Renaming(tuple(map(self.names.index, range(len(self.names)))))
 
     def axes(self, axes: GridAxes) -> GridAxes:
-        """Axes in the same order."""
+        """Returns the renamed axes, in the same order."""
         return tuple(self.names[axis] for axis in axes)
 
     def state(self, state: State) -> State:
-        """A state of a search."""
+        """Returns the renamed state."""
         return State(tuple(map(self.axes, state.dims)), tuple(sorted(self.axes(state.unreduced))))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The path that was found, None if none was, and the least cost of any path on the grid, by the objective."""
+    """The path that was found, if any, and a lower bound of the cost of any path on the grid, by the objective."""
 
     steps: PathSteps | None
     least: float
 
 
 class GridSearch:
-    """Native searches by one cost model, each until `most_states` states have been looked at."""
+    """Native searches with one cost model, each of at most `most_states` states."""
 
     def __init__(self, model: CostModel, most_states: int, *, most_messages: int) -> None:
         self._model, self._most_states, self._most_messages = model, most_states, most_messages
@@ -154,7 +154,7 @@ class GridSearch:
         self._found: dict[Hashable, Found] = {}
 
     def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes, at_most: Cost) -> Found:
-        """The cheapest path that costs less than `at_most`; values stay partial along `kept`."""
+        """Returns the cheapest path that costs less than `at_most`; values stay partial along `kept`."""
         grid = tensor.grid
         kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
         renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
@@ -173,11 +173,11 @@ class GridSearch:
         return replace(found, steps=tuple((kind, back.state(state)) for kind, state in found.steps))
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
-        """The least cost of any path on the grid, by seconds or bytes, without a search."""
+        """Returns a lower bound of the cost of any path on the grid, in seconds or bytes, without a search."""
         return self.native(tensor, kept).least(source, target)
 
     def native(self, tensor: GridTensor, kept: GridAxes) -> ReshardSearch:
-        """The native search on the grid of a tensor."""
+        """Returns the native search on the grid of a tensor."""
         problem = tensor.grid, tensor.shape, tensor.element_size, kept
         return self._native(tensor, problem, kept, None)
 
@@ -191,7 +191,7 @@ class GridSearch:
     ) -> Found:
         limit, least, kept = self._model.memory_limit, None, problem[-1]
         if self._model.objective is Objective.MEMORY:
-            # More than any two local tensors: there is a limit so that the space has the moves that matter to memory.
+            # More than any two local tensors: the search includes moves that save memory only if it has a limit.
             limit = limit or 2 * tensor.element_size * (max(tensor.shape, default=1) + 1) ** (len(tensor.shape) + 1)
             limit = min(limit, _MOST_MEMORY)
             of_limit = self._native(tensor, problem, kept, limit)

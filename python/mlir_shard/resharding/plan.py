@@ -24,10 +24,10 @@ from mlir_shard.sharding.axes import total_size
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A move, the layouts before and after it, and what it costs.
+    """A move, the layouts before and after it, and its cost.
 
-    The axes of the move are numbered in `grid`. What each device receives and sends is worked out where it is asked
-    for: `traffic` has it in bytes, for each of `devices`.
+    The axes of the move are numbered in `grid`. `traffic` computes the bytes that each of `devices` receives and sends
+    when they are needed.
     """
 
     move: Move
@@ -39,12 +39,12 @@ class PlanStep:
 
     @property
     def time(self) -> float:
-        """Seconds."""
+        """The time in seconds."""
         return self.cost.time
 
     @property
     def memory(self) -> int:
-        """The bytes that a device holds at once, at most."""
+        """The most bytes that a device holds at once."""
         return self.cost.memory
 
     @property
@@ -54,12 +54,12 @@ class PlanStep:
 
     @property
     def most_bytes(self) -> int:
-        """The bytes that the device that receives most does."""
+        """The bytes received by the device that receives most."""
         return self.cost.bytes_received
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices of the mesh of `after`, in its order, and behind them those that only hold something before."""
+        """The devices of the mesh of `after`, in its order, then those that hold a shard only before the move."""
         return self.after.mesh.devices_with(self.before.mesh)
 
     @property
@@ -78,16 +78,16 @@ class PlanStep:
 
     @property
     def placement(self) -> Placement:
-        """The placement on `grid` that the move begins at, without axes along which there is one device.
+        """The placement on `grid` at which the move begins, without axes of size 1.
 
-        ValueError where `before` is not of the axes of the grid. That is so only for a direct exchange between layouts
-        that share no grid, where `grid` is the target's.
+        Raises ValueError if `before` is not along axes of the grid. This is the case only for a direct exchange between
+        layouts that share no grid, where `grid` is the target's.
         """
         return without_single_devices(self.grid, self.grid.placement(self.before.sharding))
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a slice, for which devices need nothing of each other."""
+        """Whether the move is a slice, which needs no communication."""
         first = self.move.steps[0] if isinstance(self.move, Together) else self.move
         return isinstance(first, AllSlice)
 
@@ -96,8 +96,8 @@ class PlanStep:
 class Plan:
     """The steps from `source` to `target` of a tensor with elements of `element_size` bytes.
 
-    `cost` is in units of the objective: bytes or seconds; `cost_bound` is what no plan costs less than, equal to `cost`
-    where the search has proved the plan optimal.
+    `cost` is in units of the objective: bytes or seconds. `cost_bound` is a lower bound of the cost of any plan, equal
+    to `cost` if the search has proved the plan optimal.
     """
 
     source: TensorLayout
@@ -109,12 +109,12 @@ class Plan:
 
     @cached_property
     def bound(self) -> LowerBound:
-        """The bytes that have to be received, whatever the moves."""
+        """The lower bound of the bytes received in any plan."""
         return lower_bound(self.source, self.target, self.element_size)
 
     @property
     def time(self) -> float:
-        """Seconds that all steps take, one after the other."""
+        """The seconds that all steps take, one after the other."""
         return sum(step.time for step in self.steps)
 
     @property
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def bytes_received(self) -> int:
-        """The bytes that the device that receives most does, in all steps."""
+        """The bytes received in all steps by the device that receives most."""
         steps = [step for step in self.steps if step.most_bytes]
         if sum(step.total_bytes < step.most_bytes * step.after.mesh.total_size for step in steps) <= 1:
             # All devices receive the same in all steps but one.
@@ -133,37 +133,37 @@ class Plan:
 
     @property
     def peak_memory(self) -> int:
-        """The bytes a device holds at once, at most."""
+        """The most bytes that a device holds at once."""
         own = max(self.element_size * local_elements(layout) for layout in (self.source, self.target))
         return max((step.memory for step in self.steps), default=own)
 
     @property
     def is_optimal(self) -> bool:
-        """Whether no plan costs less."""
+        """Whether the plan is proved to cost the least."""
         return self.cost <= self.cost_bound
 
     @property
     def gap(self) -> float:
-        """By what share of the proved bound the plan may be dearer than the best, 0 where it is optimal."""
+        """The relative excess of the cost over its proved bound; 0 if the plan is optimal."""
         if self.is_optimal:
             return 0.0
         return self.cost / self.cost_bound - 1 if self.cost_bound > 0 else inf
 
     @property
     def bytes_over_bound(self) -> float:
-        """The bytes received over the lower bound, 1 where both are 0."""
+        """The bytes received over the lower bound; 1 if both are 0."""
         if self.bound.total:
             return self.total_bytes / self.bound.total
         return inf if self.total_bytes else 1.0
 
     @property
     def num_collectives(self) -> int:
-        """The number of steps but slices."""
+        """The number of steps that are not slices."""
         return sum(not step.is_local for step in self.steps)
 
 
 def without_single_devices(grid: Grid, placement: Placement) -> Placement:
-    """The placement without grid axes of size 1, which are nothing to a move."""
+    """Returns the placement without grid axes of size 1, which have no effect on moves."""
     sizes = grid.sizes
     if 1 not in sizes:
         return placement
@@ -172,7 +172,7 @@ def without_single_devices(grid: Grid, placement: Placement) -> Placement:
 
 
 def _by_device(steps: tuple[PlanStep, ...]) -> list[list[int]]:
-    """What each step makes each device receive that receives something at last."""
+    """Returns, for each step, the bytes received by each device of the mesh of the last step's result."""
     if not steps:
         return []
     order = steps[-1].after.mesh.devices
@@ -187,7 +187,7 @@ def _by_device(steps: tuple[PlanStep, ...]) -> list[list[int]]:
 
 
 def local_elements(layout: TensorLayout) -> int:
-    """The elements of a local tensor, with its padding."""
+    """Returns the number of elements of a local tensor, with its padding."""
     elements = 1
     for size in layout.local_shape:
         elements *= size
@@ -196,19 +196,19 @@ def local_elements(layout: TensorLayout) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps, their cost in the units of the objective, and what no steps cost less than."""
+    """Steps, their cost in units of the objective, and a lower bound of the cost of any steps."""
 
     steps: tuple[PlanStep, ...]
     cost: float
     least: float
 
 
-# The cost by the objective, then what decides among equals.
+# The cost by the objective, then the costs that break ties.
 Rank = tuple[float, float, int]
 
 
 class Totals(NamedTuple):
-    """Of steps one after the other: seconds, the bytes that all devices receive, those held at once, their number."""
+    """Totals of successive steps: seconds, bytes that all devices receive, most bytes held at once, number of steps."""
 
     seconds: float
     received: int
@@ -216,7 +216,7 @@ class Totals(NamedTuple):
     num_steps: int
 
     def then(self, other: Totals) -> Totals:
-        """The totals with other steps after these."""
+        """Returns the totals of these steps followed by others."""
         return Totals(
             self.seconds + other.seconds,
             self.received + other.received,
@@ -225,14 +225,14 @@ class Totals(NamedTuple):
         )
 
     def rank(self, objective: Objective) -> Rank:
-        """The cost by the objective, then seconds, or for TIME bytes, and the number of steps."""
+        """Returns the cost by the objective, then seconds, or for TIME bytes, and the number of steps."""
         if objective is Objective.TIME:
             return self.seconds, float(self.received), self.num_steps
         return float(self.received if objective is Objective.BYTES else self.peak), self.seconds, self.num_steps
 
 
 def rank_of(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int, objective: Objective) -> Rank:
-    """The rank of steps that begin at `source`."""
+    """Returns the rank of steps that begin at `source`."""
     return _totals([step.cost for step in steps], source, element_size).rank(objective)
 
 
@@ -242,7 +242,11 @@ def _totals(costs: Sequence[StepCost], source: TensorLayout, element_size: int) 
 
 
 def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:
-    """What no steps cost less than: the bytes that have to be received, those at the fastest link, or both tensors."""
+    """Returns a lower bound of the cost of any steps, in units of the objective.
+
+    For BYTES it is the bytes that devices have to receive, for TIME the time of the device that has to receive most, on
+    the fastest link, and for MEMORY the bytes of the larger local tensor of the two.
+    """
     if model.objective is Objective.MEMORY:
         return float(max(map(local_elements, (source, target))) * element_size)
     total, most = _least_received(source, target, element_size)
@@ -255,9 +259,9 @@ def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, mo
 
 
 def _least_received(source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[int, int]:
-    """The bytes that all devices, and the one that does most, have to receive.
+    """Returns the least bytes that all devices together, and the device that receives most, have to receive.
 
-    Of many devices that reduce it is what is so wherever their partial values are, see `lower_bound`.
+    If more than `MOST_DEVICES` devices reduce, the bound holds wherever their partial values are, see `lower_bound`.
     """
     partials = total_size(reduced_axes(source, target), source.mesh)
     if partials == 1 or source.mesh.total_size <= MOST_DEVICES:
@@ -269,7 +273,7 @@ def _least_received(source: TensorLayout, target: TensorLayout, element_size: in
 
 
 def is_within_memory(steps: tuple[PlanStep, ...], model: CostModel) -> bool:
-    """Whether no step needs more memory than a device has."""
+    """Returns whether no step exceeds the memory limit of a device."""
     return model.memory_limit is None or all(step.memory <= model.memory_limit for step in steps)
 
 
@@ -286,7 +290,7 @@ def plan_steps(
     element_size: int,
     model: CostModel,
 ) -> tuple[PlanStep, ...]:
-    """The steps of moves on a grid of one mesh, the first from `source`, which is `start`, and the last to `target`."""
+    """Returns the steps of moves on a grid of one mesh, from `source`, whose placement is `start`, to `target`."""
     tensor = GridTensor(grid, source.shape, element_size)
     times = link_times(grid, model.link)
     steps = []
@@ -309,7 +313,7 @@ def _traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor
 def moves_totals(
     source: TensorLayout, grid: Grid, start: Placement, moves: Sequence[PlacedMove], element_size: int, model: CostModel
 ) -> Totals:
-    """What the steps that the moves are come to."""
+    """Returns the totals of the steps of these moves."""
     tensor = GridTensor(grid, source.shape, element_size)
     times = link_times(grid, model.link)
     costs = []

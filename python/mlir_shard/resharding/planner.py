@@ -37,15 +37,15 @@ from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.resharding.without_common_grid import steps_without_grid
 
 FEW_STATES = 20
-"""Where a search is this short, a price is asked for, and of ways to reduce first only the two usual ones are tried."""
+"""The most states of a search that is for prices only, and tries only the two usual ways to reduce first."""
 MOST_TO_EXCHANGE = 64
-"""The devices up to which a direct exchange that reduces is tried; its messages have to be made to know their cost."""
+"""The most devices for which a direct exchange that reduces is tried; its cost needs its messages to be constructed."""
 MOST_SPLIT_AXES = 5
-"""Mesh axes are split in prime factors where that does not make more axes than these."""
+"""The most axes into which all mesh axes are split, by their prime factors; with more, they are not split."""
 
 
 class _Candidate(NamedTuple):
-    """A plan in parts, each with the layouts before and after it, and how it ranks among others."""
+    """A plan in parts, each with the layouts before and after it, and its rank among others."""
 
     rank: Rank
     parts: tuple[tuple[TensorLayout, TensorLayout, GridPlan], ...]
@@ -59,12 +59,12 @@ def _best_first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 def _rounded(cost: float) -> float:
-    """The same for sums of seconds that differ by less than they may in other orders."""
+    """Returns the cost, rounded so that the same seconds added up in different orders are equal."""
     return float(f"{cost:.9e}")
 
 
 class SameMeshPlanner:
-    """Plans by one cost model."""
+    """A planner with one cost model, for layouts that share a grid."""
 
     def __init__(
         self, model: CostModel, most_states: int, *, most_messages: int, exchange_reduces: bool, splits_axes: bool
@@ -75,7 +75,7 @@ class SameMeshPlanner:
         self._search = GridSearch(model, most_states, most_messages=most_messages)
 
     def steps(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Steps:
-        """The steps of the plan; ValueError where the two share no grid, or none is within the memory."""
+        """Returns the steps of the plan. Raises ValueError if the two share no grid, or no plan fits the memory."""
         plan, least = self._plan(source, target, element_size)
         steps = [
             step
@@ -85,16 +85,16 @@ class SameMeshPlanner:
         return Steps(tuple(steps), plan.rank[0], least)
 
     def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """The cost of the steps, without making them; ValueError as in `steps`."""
+        """Returns the cost of the steps, without constructing them. Raises ValueError as `steps` does."""
         return self._plan(source, target, element_size)[0].rank[0]
 
     def native_search(self, tensor: GridTensor) -> ReshardSearch | None:
-        """The native search for a tensor on a finest grid, None where it does not bound plans."""
+        """Returns the native search for a tensor on a finest grid; None if it does not bound plans."""
         is_bound = self._model.objective is Objective.TIME and not self._exchange_reduces
         return self._search.native(tensor, ()) if is_bound else None
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[_Candidate, float]:
-        """The best plan, and what no plan costs less than."""
+        """Returns the best plan, and a lower bound of the cost of any plan."""
         candidates, least = self._candidates(GridProblem.of(source, target, element_size), DEAREST)
         if not candidates:
             limit = self._model.memory_limit
@@ -103,12 +103,12 @@ class SameMeshPlanner:
         return candidates[0], cost if least >= cost * (1 - ROUNDING) else least
 
     def _candidates(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
-        """Plans, the best first, and what no plan costs less than.
+        """Returns plans, the best first, and a lower bound of the cost of any plan.
 
-        What is sought costs less than `at_most`; others may be among the plans.
+        Plans that cost less than `at_most` are searched for; the result may contain others.
         """
         if problem.start == problem.end:
-            # So it often is with what has been reduced first.
+            # This is often the case after a first reduction.
             return self._ranked([GridPlan(problem.grid, problem.start, ())], problem), self._least(problem)
         finest = problem.on_finer_grid() if self._splits_axes else problem
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
@@ -117,7 +117,7 @@ class SameMeshPlanner:
             found, least = self._searched(searched, at_most)
             if found and self._is_least(found, at_most, least):
                 return found, least
-        # What is least on one grid may not be on a finer one.
+        # A lower bound on one grid may not hold on a finer one.
         least = self._least(finest)
         # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
         exchanges = self._ranked(self._exchanges(problem), problem)
@@ -139,11 +139,11 @@ class SameMeshPlanner:
         return found[0].rank[:2] if found else DEAREST
 
     def _is_least(self, found: Sequence[_Candidate], at_most: Cost, least: float) -> bool:
-        """Whether no plan costs less than the first of those found, or than what is sought."""
+        """Returns whether no plan costs less than the first of those found, or than `at_most`."""
         return least >= min(at_most, self._cost(found))[0] * (1 - ROUNDING)
 
     def _exchanges(self, problem: GridProblem) -> Iterator[GridPlan]:
-        """The direct exchange, if it is possible."""
+        """Yields the direct exchange, if it is possible."""
         traffic = traffic_on(problem.tensor.grid.sizes, problem.tensor.shape)
         dims = problem.start.dims, problem.end.dims
         if problem.from_state.unreduced:
@@ -153,7 +153,7 @@ class SameMeshPlanner:
             yield problem.exchange()
 
     def _reduced_first(self, problem: GridProblem, at_most: Cost) -> list[_Candidate]:
-        """Plans that first reduce all that is partial, and go on from there."""
+        """Returns plans that first reduce all partial values, and continue from there."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
         for reduced, plan in islice(problem.reductions(), 2 if self._is_for_prices else None):
@@ -174,14 +174,14 @@ class SameMeshPlanner:
         return result
 
     def _searched(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
-        """What a search finds that is cheaper, and what no plan on the grid costs less than."""
+        """Returns the cheaper plan that a search finds, if any, and a lower bound of the cost of plans on the grid."""
         if self._model.objective is Objective.MEMORY:
             at_most = DEAREST
         found = self._search.find(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced, at_most)
         return self._ranked([problem.plan(found.steps)] if found.steps is not None else [], problem), found.least
 
     def _least(self, problem: GridProblem) -> float:
-        """What no plan costs less than, without a search."""
+        """Returns a lower bound of the cost of any plan, without a search."""
         layouts = problem.source, problem.target, problem.element_size
         if self._model.objective is Objective.MEMORY:
             return least_cost(*layouts, self._model)
@@ -194,7 +194,7 @@ class SameMeshPlanner:
         return least
 
     def _ranked(self, plans: Iterable[GridPlan], problem: GridProblem) -> list[_Candidate]:
-        """Those within the memory, the best first."""
+        """Returns the plans within the memory limit, the best first."""
         result = []
         limit = self._model.memory_limit
         for plan in plans:
@@ -207,27 +207,27 @@ class SameMeshPlanner:
 
 
 MOST_BYTES = 1 << 90
-"""The bytes of a tensor up to which what many devices hold and receive is counted and timed."""
+"""The most bytes of a tensor for which reshards are planned."""
 MOST_PLANNED_DEVICES = 1 << 31
-"""The devices of a mesh up to which reshards are planned."""
+"""The most devices of a mesh for which reshards are planned."""
 MOST_MESSAGES = 1 << 16
-"""The devices times the rounds up to which a direct exchange is planned: a program has tables of as many entries."""
+"""The most devices times rounds of a direct exchange that is planned: a program has tables of as many entries."""
 MOST_STATES = 1000
-"""The states that a search looks at before it settles for what it has."""
+"""The most states that a search reaches before it returns the best plan so far."""
 MOST_CACHED = 4096
 """The plans, and the costs, that a planner caches: the least recently used are evicted."""
 
 
 class Planner:
-    """Plans by one cost model, with a cache of plans.
+    """A planner with one cost model and a cache of plans.
 
-    A plan depends on the arguments alone, not on what has been planned before.
+    A plan depends on the arguments only, not on the plans before.
 
-    A dynamic dimension has no plan of its own: give the layouts the size to be assumed. Where the search looks at
-    `most_states` states without an end, the plan has a `gap`.
+    A layout needs a size for each dimension: give it the size to assume for a dynamic one. If the search reaches
+    `most_states` states without an end, the plan may have a `gap`.
 
     Args:
-        uses_direct_exchange: plan direct exchanges too, where the messages of all devices are at most `most_messages`.
+        uses_direct_exchange: plan direct exchanges too, if the messages of all devices are at most `most_messages`.
         exchange_reduces: let a direct exchange reduce partial values, which no program does.
         splits_axes: plan moves along sub-axes that neither of the two layouts uses.
     """
@@ -255,28 +255,28 @@ class Planner:
         )
 
     def plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan:
-        """The plan from `source` to `target` of a tensor with elements of `element_size` bytes.
+        """Returns the plan from `source` to `target` of a tensor with elements of `element_size` bytes.
 
-        ValueError where there is none, see `reduced_axes`, or none within the memory of the cost model, or where the
-        element size is not positive, or the tensor beyond all measure.
+        Raises ValueError if no plan exists, see `reduced_axes`, if none is within the memory limit of the cost model,
+        if the element size is not positive, or if the tensor or a mesh is too large.
         """
         return self._cached_plan(source, target, element_size)
 
     def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """The cost of the plan, in units of the objective: seconds or bytes. ValueError as in `plan`.
+        """Returns the cost of the plan, in units of the objective: seconds or bytes. Raises ValueError as `plan` does.
 
-        It is known sooner than the plan.
+        This takes less time than `plan`.
         """
         return self._cached_cost(source, target, element_size)
 
     def native_search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
-        """The native search, whose `least` bounds what plans between placements on `grid` take, but for rounding.
+        """Returns the native search, whose `least` bounds plans between placements on `grid`, up to rounding.
 
         Args:
             grid: the finest grid of a mesh.
 
         Returns:
-            None where plans are not bounded: the objective is not time, direct exchanges reduce, or the tensor or the
+            None if plans are not bounded: the objective is not time, direct exchanges reduce, or the tensor or the
             mesh is too large to plan for.
         """
         if _too_large(grid.mesh.total_size, shape, element_size):
@@ -311,7 +311,7 @@ class Planner:
 
 @lru_cache(maxsize=16)
 def shared_planner(cost_model: CostModel, *, uses_direct_exchange: bool = True, splits_axes: bool = True) -> Planner:
-    """Returns the planner with these options whose cache all programs of the process share."""
+    """Returns the planner with these options, with a cache that all programs of the process share."""
     return Planner(cost_model, uses_direct_exchange=uses_direct_exchange, splits_axes=splits_axes)
 
 
@@ -325,7 +325,7 @@ def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> Non
 
 
 def _too_large(devices: int, shape: tuple[int, ...], element_size: int) -> str | None:
-    """Why nothing is planned for a tensor of this shape on so many devices."""
+    """Returns why nothing is planned for a tensor of this shape on `devices` devices; None if it is not too large."""
     if devices > MOST_PLANNED_DEVICES:
         return f"a mesh of {devices} devices is too large to plan for: at most {MOST_PLANNED_DEVICES}"
     if element_size * prod(shape) > MOST_BYTES or max(shape, default=0) >= 1 << 63:

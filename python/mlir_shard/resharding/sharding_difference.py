@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What two shardings have not in common, dimension by dimension, and which axes to slice along first."""
+"""The difference between two shardings, dimension by dimension, and the axes to slice along first."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Place:
 
 
 class Difference:
-    """The way left from one sharding to another; there where no dimension has surplus or wanted axes.
+    """The remaining difference from one sharding to another; it is closed if no dimension has surplus or wanted axes.
 
-    `current` are the axes that each dimension has now, `surplus` those at its end that differ from what it should
-    have, `wanted` what should be there instead.
+    `current` are the axes that each dimension has now, `surplus` the axes at its end that it should not have there,
+    `wanted` the axes that it should have instead.
     """
 
     def __init__(self, source: Sequence[Axes], target: Sequence[Axes], mesh: Mesh) -> None:
@@ -49,19 +49,19 @@ class Difference:
         return not any(self.surplus) and not any(self.wanted)
 
     def surplus_axes(self) -> frozenset[AxisRef]:
-        """The axes that are surplus in some dimension."""
+        """Returns the axes that are surplus in some dimension."""
         return frozenset(chain.from_iterable(self.surplus))
 
     def wanted_places(self) -> dict[AxisRef, Place]:
-        """Where each wanted axis is wanted."""
+        """Returns the place of each wanted axis."""
         return {axis: Place(dim, index) for dim, axes in enumerate(self.wanted) for index, axis in enumerate(axes)}
 
     def append(self, dim: int, axes: Iterable[AxisRef]) -> None:
-        """Shards a dimension further, without recording where it is surplus."""
+        """Shards a dimension further, without recording the axes as surplus."""
         self.current[dim] = add_axes_or_merge(self.current[dim], axes, self.mesh)
 
     def remove(self, dim: int, count: int) -> Axes:
-        """Takes the last surplus axes of a dimension away and returns them."""
+        """Removes the last surplus axes of a dimension and returns them."""
         surplus = self.surplus[dim]
         start = len(surplus) - count
         removed = tuple(surplus[start:])
@@ -70,7 +70,7 @@ class Difference:
         return removed
 
     def arrive(self, dim: int, axes: Iterable[AxisRef]) -> None:
-        """Shards a dimension further; the axes are surplus but for those that come to be where they are wanted."""
+        """Shards a dimension further; axes that do not arrive at the place where they are wanted become surplus."""
         for axis in axes:
             self.append(dim, (axis,))
             if not self.surplus[dim] and self.wanted[dim][:1] == [axis]:
@@ -83,8 +83,9 @@ class Difference:
     ) -> tuple[Axes, ...]:
         """Makes available axes surplus, in each dimension as many as its capacity holds, and returns them.
 
-        `available` has a list for each dimension, which may all be the same one; what is taken is removed from it. An
-        axis larger than the capacity left is cut, and so are the wanted axes. `capacities` are lowered to what is left.
+        `available` has a list for each dimension, which may be the same list for all; taken axes are removed from it.
+        An axis larger than the capacity left is cut, and so are the wanted axes. `capacities` are reduced to the
+        capacities left.
         """
         added: list[Axes] = []
         cuts: list[AxisRef] = []
@@ -116,7 +117,7 @@ class Fit:
 
 
 def fit_in(axis: AxisRef, capacity: int, mesh: Mesh) -> Fit | None:
-    """How an axis fits in a capacity, a number of blocks; None where neither of their sizes divides the other."""
+    """Returns how an axis fits in a capacity, a number of shards; None if that is 1, or neither divides the other."""
     size = axis.size(mesh)
     if size == 1:
         return Fit(axis, None, capacity)
@@ -129,12 +130,12 @@ def fit_in(axis: AxisRef, capacity: int, mesh: Mesh) -> Fit | None:
 
 
 def divides_either_way(a: int, b: int) -> bool:
-    """Whether one number is a multiple of the other."""
+    """Returns whether one number is a multiple of the other."""
     return a % b == 0 or b % a == 0
 
 
 def cut_at_boundaries(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> list[AxisRef]:
-    """The axes, each cut where one of `others`, which all can coexist with it, begins or ends inside it."""
+    """Returns the axes, each cut where one of `others` begins or ends inside it; all can coexist with it."""
     bounds: dict[str, set[int]] = {}
     for other in others:
         bounds.setdefault(other.name, set()).update((other.pre_size, other.next_pre_size(mesh)))
@@ -158,7 +159,7 @@ def _common_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> Iterab
 
 
 def _without_last(axes: Axes, removed: Axes) -> Axes:
-    """The axes but for their last ones, which may be merged with what stays."""
+    """Returns the axes without the axes `removed` at their end, which may be merged with an axis that stays."""
     for axis in reversed(removed):
         rest = axes[-1].prefix_without_overlap(axis)
         axes = axes[:-1] if rest is None else (*axes[:-1], rest)
@@ -171,8 +172,9 @@ Shape = Sequence[int | None]
 def slice_axes(left: Difference, shape: Shape) -> tuple[Axes, ...]:
     """Shards `left` further along wanted axes that it is not sharded along, and returns them for each dimension.
 
-    First where a dimension will give its axes to another one that continues them, the continuation is sliced before
-    that. Then each dimension gets what it wants itself, then whatever fits. None in `shape` is a dynamic size.
+    First, if a dimension will give its axes to another one that continues them, it is sliced along the continuation.
+    Then each dimension is sliced along the axes it wants itself, then along any that fit. None in `shape` is a dynamic
+    size.
     """
     mesh = left.mesh
     sizes = [
@@ -203,7 +205,7 @@ def slice_axes(left: Difference, shape: Shape) -> tuple[Axes, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """Axes to slice in a dimension for an all-to-all to `target`, and how many blocks they make that arrive there."""
+    """Axes to slice along before an all-to-all to `target`, and the number of shards that arrive there."""
 
     axes: Axes
     target: int
@@ -211,9 +213,9 @@ class _Ahead:
 
 
 def _slices_ahead(left: Difference, dim: int, size: int | None) -> _Ahead | None:
-    """What to slice along in `dim` so that one all-to-all takes its axes, with those that follow, to where they belong.
+    """Returns the axes to slice `dim` along so that one all-to-all moves its axes and their continuation in place.
 
-    Only where nothing else has to be exchanged in the two dimensions, and the dimension divides evenly.
+    Returns None if anything else has to be exchanged in the two dimensions, or if the dimension does not divide evenly.
     """
     surplus, mesh = left.surplus[dim], left.mesh
     places = left.wanted_places()
@@ -238,7 +240,7 @@ def _slices_ahead(left: Difference, dim: int, size: int | None) -> _Ahead | None
 def _slice_in_place(
     left: Difference, dim: int, capacities: list[int], used: frozenset[AxisRef], others: list[AxisRef]
 ) -> list[AxisRef]:
-    """Takes the axes that a dimension wants, as far as its capacity goes; those that do not fit go to `others`."""
+    """Returns the wanted axes of a dimension that fit in its capacity; the unused ones that do not go to `others`."""
     taken: list[AxisRef] = []
     wanted: list[AxisRef] = []
     for axis in left.wanted[dim]:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Moves and collectives carried out on NumPy arrays: what a plan means, and the proof that it delivers."""
+"""Simulation of moves and collectives on NumPy arrays, which defines the semantics of plans and checks results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlir_shard.sharding.layout import Box, device_groups, unreduced_index
 Array = npt.NDArray[Any]
 Blocks = dict[int, Array]
 Groups = Sequence[Sequence[int]]
-# What devices have sent and others not yet received, by sender and receiver, the earliest first.
+# Tensors that were sent and not yet received, by sender and receiver, the earliest first.
 Mail = dict[tuple[int, int], tuple[Array, ...]]
 
 
@@ -50,7 +50,7 @@ REDUCTIONS = {reduction: REDUCTIONS_BY_NAME[reduction.value] for reduction in Re
 
 
 def all_gather(blocks: Blocks, groups: Groups, dim: int) -> Blocks:
-    """Every device of a group gets their tensors, concatenated along `dim` in the order of the group."""
+    """Gives every device of a group the tensors of the group, concatenated along `dim` in the order of the group."""
     result = dict(blocks)
     for group in groups:
         gathered = np.concatenate([blocks[device] for device in group], axis=dim)
@@ -59,9 +59,9 @@ def all_gather(blocks: Blocks, groups: Groups, dim: int) -> Blocks:
 
 
 def all_slice(blocks: Blocks, groups: Groups, dim: int) -> Blocks:
-    """Every device keeps of its own tensor the part along `dim` with its number in the group.
+    """Keeps of each device's tensor the part along `dim` with the device's number in the group.
 
-    ValueError where the size is not a multiple of the group's.
+    Raises ValueError if the size is not a multiple of the group's.
     """
     result = dict(blocks)
     for group in groups:
@@ -71,10 +71,10 @@ def all_slice(blocks: Blocks, groups: Groups, dim: int) -> Blocks:
 
 
 def all_to_all(blocks: Blocks, groups: Groups, split_dim: int, concat_dim: int) -> Blocks:
-    """Device number i of a group gets of each one's tensor part number i along `split_dim`.
+    """Gives device number i of a group part number i along `split_dim` of each tensor of the group.
 
-    It concatenates them along `concat_dim` in the order of the group. ValueError where the size is not a multiple of
-    the group's.
+    The parts are concatenated along `concat_dim` in the order of the group. Raises ValueError if the size is not a
+    multiple of the group's.
     """
     result = dict(blocks)
     for group in groups:
@@ -85,9 +85,9 @@ def all_to_all(blocks: Blocks, groups: Groups, split_dim: int, concat_dim: int) 
 
 
 def collective_permute(blocks: Blocks, senders: Mapping[int, int]) -> Blocks:
-    """Every device gets the tensor of its sender, given by receiver.
+    """Gives every device the tensor of its sender; `senders` maps receivers to senders.
 
-    Raises ValueError if that is not a permutation of the devices.
+    Raises ValueError if `senders` is not a permutation of the devices.
     """
     if sorted(senders) != sorted(blocks) or sorted(senders.values()) != sorted(blocks):
         raise ValueError(f"in a permutation each of the devices {sorted(blocks)} sends once and receives once")
@@ -95,36 +95,36 @@ def collective_permute(blocks: Blocks, senders: Mapping[int, int]) -> Blocks:
 
 
 def broadcast(blocks: Blocks, groups: Groups, root: int) -> Blocks:
-    """Every device gets the tensor of device number `root` of its group.
+    """Gives every device the tensor of device number `root` of its group.
 
-    `shard.broadcast`: copies the input of the root to all devices of each group; what the others hold is ignored.
+    `shard.broadcast`: copies the input of the root to all devices of each group; the inputs of the others are ignored.
     """
     return {device: blocks[group[root]] for group in groups for device in group}
 
 
 def gather(blocks: Blocks, groups: Groups, dim: int, root: int) -> Blocks:
-    """Device number `root` of each group gets their tensors, concatenated along `dim` in the order of the group.
+    """Gives device number `root` of each group the tensors of the group, concatenated along `dim` in the group's order.
 
-    `shard.gather`: the result on the devices that are no root is undefined.
+    `shard.gather`: the result on the other devices is undefined.
     """
     gathered = all_gather(blocks, groups, dim)
     return {group[root]: gathered[group[root]] for group in groups}
 
 
 def scatter(blocks: Blocks, groups: Groups, dim: int, root: int) -> Blocks:
-    """Every device gets, of the tensor of device number `root`, the part along `dim` with its number in the group.
+    """Gives every device the part of the root's tensor along `dim` with the device's number in the group.
 
-    `shard.scatter`: splits the input of the root; what the others hold is ignored. ValueError where the size is not a
-    multiple of the group's.
+    `shard.scatter`: splits the input of device number `root`; the inputs of the others are ignored. Raises ValueError
+    if the size is not a multiple of the group's.
     """
     return all_slice(broadcast(blocks, groups, root), groups, dim)
 
 
 def shift(blocks: Blocks, groups: Groups, offset: int, *, rotate: bool) -> Blocks:
-    """Every device gets the tensor of the one whose number in the group is less by `offset`.
+    """Gives every device the tensor of the device whose number in the group is less by `offset`.
 
-    groups: along the axis of the shift alone. `shard.shift`: with `rotate` numbers wrap around; without, the result is
-    undefined on devices without a source. Further axes of its group have no part in it.
+    `groups` are along the axis of the shift only; further axes of the op's group have no effect. `shard.shift`: with
+    `rotate` numbers wrap around; without it, the result is undefined on devices without a source.
     """
     result: Blocks = {}
     for group in groups:
@@ -136,10 +136,10 @@ def shift(blocks: Blocks, groups: Groups, offset: int, *, rotate: bool) -> Block
 
 
 def send(blocks: Blocks, destinations: Mapping[int, int], mail: Mapping[tuple[int, int], tuple[Array, ...]]) -> Mail:
-    """The mail after each device in `destinations` has sent its tensor to the device given for it.
+    """Returns the mail after each device in `destinations` has sent its tensor to the device given for it.
 
-    `shard.send`: sends the input to `destination`, a device of the same group. Only the devices that come to the op
-    send; their result is their input. ValueError where a device sends to itself.
+    `shard.send`: sends the input to `destination`, a device of the same group. Only the devices that reach the op send;
+    their result is their input. Raises ValueError if a device sends to itself.
     """
     _check_apart(destinations, "send to")
     result = dict(mail)
@@ -149,11 +149,11 @@ def send(blocks: Blocks, destinations: Mapping[int, int], mail: Mapping[tuple[in
 
 
 def recv(sources: Mapping[int, int], mail: Mapping[tuple[int, int], tuple[Array, ...]]) -> tuple[Blocks, Mail]:
-    """What each device in `sources` gets from the device given for it, and the mail after that.
+    """Returns the tensor that each device in `sources` receives from the device given for it, and the mail after that.
 
-    `shard.recv`: receives a tensor from `source`, a device of the same group; what the input holds is ignored. A
-    device gets what was sent first. ValueError where nothing was sent, which would be waited for for ever, or where a
-    device receives from itself.
+    `shard.recv`: receives a tensor from `source`, a device of the same group; the input is ignored. Tensors are
+    received in the order in which they were sent. Raises ValueError if nothing was sent, as the device would wait
+    forever, or if a device receives from itself.
     """
     _check_apart(sources, "receive from")
     result, left = {}, dict(mail)
@@ -172,9 +172,9 @@ def _check_apart(others: Mapping[int, int], does: str) -> None:
 
 
 def all_reduce(blocks: Blocks, groups: Groups, reduction: ReductionOp | str) -> Blocks:
-    """Every device of a group gets the reduction of what they hold, element by element.
+    """Gives every device of a group the element-wise reduction of the tensors of the group.
 
-    reduction: one of sdy's, or the name that the shard dialect has for one.
+    `reduction` is one of sdy's, or the name that the shard dialect has for a reduction.
     """
     result = dict(blocks)
     name = reduction.value if isinstance(reduction, ReductionOp) else reduction
@@ -184,18 +184,18 @@ def all_reduce(blocks: Blocks, groups: Groups, reduction: ReductionOp | str) -> 
 
 
 def reduce(blocks: Blocks, groups: Groups, root: int, reduction: ReductionOp | str) -> Blocks:
-    """Device number `root` of each group gets the reduction of what they hold, element by element.
+    """Gives device number `root` of each group the element-wise reduction of the tensors of the group.
 
-    `shard.reduce`: the result on the devices that are no root is undefined.
+    `shard.reduce`: the result on the other devices is undefined.
     """
     reduced = all_reduce(blocks, groups, reduction)
     return {group[root]: reduced[group[root]] for group in groups}
 
 
 def reduce_scatter(blocks: Blocks, groups: Groups, dim: int, reduction: ReductionOp | str) -> Blocks:
-    """Device number i of a group gets part number i along `dim` of the reduction of what they hold.
+    """Gives device number i of a group part number i along `dim` of the element-wise reduction of the group's tensors.
 
-    ValueError where the size is not a multiple of the group's.
+    Raises ValueError if the size is not a multiple of the group's.
     """
     return all_slice(all_reduce(blocks, groups, reduction), groups, dim)
 
@@ -207,14 +207,14 @@ def _parts(block: Array, count: int, dim: int) -> list[Array]:
 
 
 MOST_ELEMENTS = 1 << 27
-"""How many elements all devices together may hold in a simulation."""
+"""The most elements that all devices together may hold in a simulation."""
 
 
 def place(values: Array, layout: TensorLayout) -> Blocks:
-    """The local tensors of a tensor that lies so.
+    """Returns the local tensors of a tensor with this layout.
 
-    `values` has the shape of the tensor after a dimension of the partial values, of size 1 where nothing is unreduced.
-    ValueError where it has another shape, or the local tensors are too large to be simulated.
+    `values` has the shape of the tensor after a dimension of the partial values, of size 1 if nothing is unreduced.
+    Raises ValueError if `values` has another shape, or if the local tensors are too large to simulate.
     """
     if values.shape != (layout.partials, *layout.shape):
         wanted = [layout.partials, *layout.shape]
@@ -229,7 +229,7 @@ def place(values: Array, layout: TensorLayout) -> Blocks:
 
 
 def check_size(layout: TensorLayout) -> None:
-    """ValueError where all local tensors together have more than `MOST_ELEMENTS`."""
+    """Raises ValueError if all local tensors together have more than `MOST_ELEMENTS` elements."""
     elements = prod(layout.local_shape) * layout.mesh.total_size
     if max(elements, layout.mesh.total_size) > MOST_ELEMENTS:
         raise ValueError(
@@ -239,12 +239,12 @@ def check_size(layout: TensorLayout) -> None:
 
 
 def without_padding(blocks: Blocks, layout: TensorLayout) -> Blocks:
-    """What of their local tensors is in the boxes of the devices."""
+    """Returns the local tensors without padding: the parts of them inside the boxes of the devices."""
     return {device: blocks[device][box.local_slices] for device, box in layout.device_boxes().items()}
 
 
 def reduce_partials(values: Array, source: TensorLayout, target: TensorLayout) -> Array:
-    """The partial values that the target keeps, from those of the source; both as `place` takes them."""
+    """Returns the partial values of the target, reduced from those of the source; `place` takes both."""
     if not source.sharding.unreduced_axes:
         return values
     parts: defaultdict[int, dict[int, Array]] = defaultdict(dict)
@@ -257,7 +257,7 @@ def reduce_partials(values: Array, source: TensorLayout, target: TensorLayout) -
 
 
 def carry_out(move: Move, blocks: Blocks, before: Placement, tensor: GridTensor) -> Blocks:
-    """The local tensors after a move; ValueError where the move cannot be, see `GridTensor.after`."""
+    """Returns the local tensors after a move. Raises ValueError if the move is not possible, see `GridTensor.after`."""
     after = tensor.after(move, before)
     if isinstance(move, steps.Together):
         for step in move.steps:
@@ -286,13 +286,13 @@ def carry_out(move: Move, blocks: Blocks, before: Placement, tensor: GridTensor)
 
 
 def exchange(messages: ExchangeMessages, blocks: Blocks) -> Blocks:
-    """The local tensors after a direct exchange."""
+    """Returns the local tensors after a direct exchange."""
     check_size(messages.target)
     empty = _padding(messages.target.local_shape, next(iter(blocks.values())).dtype)
     result = dict.fromkeys(messages.target.mesh.devices, empty)
     for phase in messages.phases:
         result = _after_phase(phase, blocks, result, messages.source.sharding.reduction_op)
-        # What has been reduced is sent on from where it is.
+        # Reduced values are sent on by the devices that reduced them.
         blocks = result
     return result
 
@@ -311,14 +311,14 @@ def _after_phase(phase: Phase, senders: Blocks, receivers: Blocks, reduction: Re
 def _with_equal_parts(
     source: TensorLayout, target: TensorLayout, dim: int, axes: GridAxes, tensor: GridTensor
 ) -> tuple[int, ...]:
-    """The shape of local tensors before they are cut along `dim` in blocks of the target."""
+    """Returns the shape of local tensors before they are cut along `dim` into shards of the target."""
     shape = list(source.local_shape)
     shape[dim] = target.local_shape[dim] * tensor.grid.num_devices(axes)
     return tuple(shape)
 
 
 def _resized(blocks: Blocks, shape: tuple[int, ...]) -> Blocks:
-    """The local tensors cut off or padded at the end of each dimension."""
+    """Returns the local tensors, cut off or padded at the end of each dimension to `shape`."""
     result = {}
     for device, block in blocks.items():
         resized = _padding(shape, block.dtype)
@@ -329,5 +329,5 @@ def _resized(blocks: Blocks, shape: tuple[int, ...]) -> Blocks:
 
 
 def _padding(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """What shows where it is read: not a number, or for integers the smallest."""
+    """Returns an array of a value that shows if it is read: NaN, or the least integer for integer types."""
     return np.full(shape, np.nan if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min, dtype)

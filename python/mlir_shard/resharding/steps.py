@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps that resharding plans are made of, and what a tensor's placement is to a plan."""
+"""The steps of resharding plans, and the placements of a tensor before and after them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from mlir_shard.sharding import ReductionOp
 
-# A grid axis by its position in the grid: a plan sees no names and no sub-axes, they have been split off.
+# Grid axes by their positions in the grid: plans use neither names nor sub-axes, which the grid has split off.
 GridAxes = tuple[int, ...]
 
 
 class Placement(NamedTuple):
-    """Where a tensor's data lies: the axes of each dimension, major to minor, and the axes it is partial along.
+    """The placement of a tensor: the axes of each dimension, major to minor, and the axes along which it is partial.
 
-    This is the state of a plan. What a step makes of it is `step.apply(placement)`; that does not check whether blocks
-    are even, see `GridTensor.after`.
+    This is the state of a plan. `step.apply(placement)` returns the placement after a step; it does not check whether
+    shards nest, see `GridTensor.after`.
     """
 
     dims: tuple[GridAxes, ...]
@@ -30,11 +30,11 @@ class Placement(NamedTuple):
         return frozenset(axis for axes in self.dims for axis in axes) | frozenset(self.unreduced)
 
     def with_dim(self, dim: int, axes: GridAxes) -> Placement:
-        """Other axes for dimension `dim`."""
+        """Returns the placement with other axes for dimension `dim`."""
         return Placement((*self.dims[:dim], axes, *self.dims[dim + 1 :]), self.unreduced, self.reduction)
 
     def gathered(self, dim: int, axes: GridAxes) -> Placement:
-        """Without `axes` at the end of `dim`; ValueError where they are not there."""
+        """Returns the placement without `axes` at the end of `dim`. Raises ValueError if they are not there."""
         kept = len(self.dims[dim]) - len(axes)
         if not axes or kept < 0 or self.dims[dim][kept:] != axes:
             raise ValueError(
@@ -43,14 +43,17 @@ class Placement(NamedTuple):
         return self.with_dim(dim, self.dims[dim][:kept])
 
     def sliced(self, dim: int, axes: GridAxes) -> Placement:
-        """With `axes` at the end of `dim`; ValueError where the placement uses one of them already."""
+        """Returns the placement with `axes` at the end of `dim`. Raises ValueError if one of them is already in use."""
         taken = self.used.intersection(axes)
         if not axes or taken or len(set(axes)) < len(axes):
             raise ValueError(f"dimension {dim} cannot get grid axes {list(axes)}, as {sorted(taken)} are in use")
         return self.with_dim(dim, self.dims[dim] + axes)
 
     def reduced(self, axes: GridAxes, reduction: ReductionOp) -> Placement:
-        """No longer partial along `axes`; ValueError where it was not, or by another reduction."""
+        """Returns the placement reduced along `axes`.
+
+        Raises ValueError if it is not partial along them, or by another reduction.
+        """
         if not axes or not set(axes) <= set(self.unreduced) or reduction is not self.reduction:
             held = f"{self.reduction.value} along grid axes {list(self.unreduced)}"
             raise ValueError(
@@ -61,46 +64,49 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllReduce:
-    """Every device of a group along `axes` gets the reduction of what they hold."""
+    """An all-reduce: every device of a group along `axes` gets the reduction of the group's local tensors."""
 
     axes: GridAxes
     reduction: ReductionOp
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where the values are not partial along the axes."""
+        """Returns the placement after the step. Raises ValueError if the values are not partial along the axes."""
         return before.reduced(self.axes, self.reduction)
 
 
 @dataclass(frozen=True, slots=True)
 class AllGather:
-    """Every device of a group along `axes` gets their blocks, concatenated along `dim` with `axes` major to minor."""
+    """An all-gather: every device of a group along `axes` gets the group's shards, concatenated along `dim`.
+
+    The shards are in the order of `axes`, major to minor.
+    """
 
     dim: int
     axes: GridAxes
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where the axes are not the minor-most of the dimension."""
+        """Returns the placement after the step. Raises ValueError if the axes are not minor-most in the dimension."""
         return before.gathered(self.dim, self.axes)
 
 
 @dataclass(frozen=True, slots=True)
 class AllSlice:
-    """Every device of a group along `axes` keeps its block of `dim`, numbered by `axes` major to minor."""
+    """A slice: every device of a group along `axes` keeps its part of `dim`, numbered by `axes` major to minor."""
 
     dim: int
     axes: GridAxes
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where the axes are in use."""
+        """Returns the placement after the step. Raises ValueError if the axes are in use."""
         return before.sliced(self.dim, self.axes)
 
 
 @dataclass(frozen=True, slots=True)
 class AllToAll:
-    """`axes` at the end of `source_dim` go to the end of `target_dim`.
+    """An all-to-all, which moves `axes` from the end of `source_dim` to the end of `target_dim`.
 
-    Every device of a group along `axes` sends each its part of `target_dim`, and concatenates what it gets along
-    `source_dim`, both with `axes` major to minor.
+    Every device of a group along `axes` sends each device its part along `target_dim`, and concatenates the parts it
+    receives along `source_dim`, both with `axes` major to minor.
     """
 
     axes: GridAxes
@@ -108,7 +114,10 @@ class AllToAll:
     target_dim: int
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where the axes are not the minor-most of the source dimension."""
+        """Returns the placement after the step.
+
+        Raises ValueError if the axes are not minor-most in the source dimension, or the two dimensions are the same.
+        """
         if self.source_dim == self.target_dim:
             raise ValueError(f"an all-to-all is between two dimensions, not from {self.source_dim} to itself")
         return before.gathered(self.source_dim, self.axes).sliced(self.target_dim, self.axes)
@@ -116,28 +125,31 @@ class AllToAll:
 
 @dataclass(frozen=True, slots=True)
 class ReduceScatter:
-    """Every device of a group along `axes` gets its block of `dim` of the reduction of what they hold."""
+    """A reduce-scatter: every device of a group along `axes` gets its part along `dim` of the group's reduction."""
 
     dim: int
     axes: GridAxes
     reduction: ReductionOp
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where the values are not partial along the axes."""
+        """Returns the placement after the step. Raises ValueError if the values are not partial along the axes."""
         return before.reduced(self.axes, self.reduction).sliced(self.dim, self.axes)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectivePermute:
-    """Every device gets the local tensor of one device and sends its own to one, so that `dims` are the axes after.
+    """A permutation of local tensors: every device sends its own to one device and gets that of one device.
 
-    Each dimension has as many blocks after as before, see `device_permutation`.
+    Afterwards `dims` are the axes. Each dimension has as many shards after as before, see `device_permutation`.
     """
 
     dims: tuple[GridAxes, ...]
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError for another rank, or axes twice or of partial values."""
+        """Returns the placement after the step.
+
+        Raises ValueError if the rank differs, or if an axis is used twice or has partial values.
+        """
         axes = [*before.unreduced, *(axis for dim in self.dims for axis in dim)]
         if len(self.dims) != len(before.dims) or len(set(axes)) < len(axes):
             raise ValueError(f"grid axes {list(map(list, self.dims))} cannot shard the dimensions of {before}")
@@ -146,12 +158,12 @@ class CollectivePermute:
 
 @dataclass(frozen=True, slots=True)
 class DirectExchange:
-    """Every device sends each other what of its target box it holds, by the messages of `direct_exchange`."""
+    """A direct exchange: devices send each other parts of their target boxes, by the messages of `direct_exchange`."""
 
     target: Placement
 
     def apply(self, before: Placement) -> Placement:
-        """The target; ValueError where it has another rank."""
+        """Returns the target. Raises ValueError if it has another rank."""
         if len(self.target.dims) != len(before.dims):
             raise ValueError(f"a tensor of rank {len(before.dims)} cannot become one of rank {len(self.target.dims)}")
         return self.target
@@ -162,7 +174,7 @@ OneDimStep = AllGather | AllSlice | AllToAll | ReduceScatter
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Steps of one kind, about different dimensions, carried out as one collective along the axes of all of them."""
+    """Steps of one kind on different dimensions, carried out as one collective along the axes of all of them."""
 
     steps: tuple[OneDimStep, ...]
 
@@ -174,7 +186,7 @@ class Together:
             raise ValueError(f"steps of one collective are about different dimensions, not {dims}")
 
     def apply(self, before: Placement) -> Placement:
-        """The placement after it; ValueError where one of the steps cannot be."""
+        """Returns the placement after the steps. Raises ValueError if one of the steps is not possible."""
         for step in self.steps:
             before = step.apply(before)
         return before
@@ -185,7 +197,7 @@ def _dims(step: OneDimStep) -> tuple[int, ...]:
 
 
 Step = AllReduce | AllGather | AllSlice
-"""What a plan of slices, reductions and gathers is made of."""
+"""The steps of a plan of slices, reductions and gathers."""
 
 Move = AllReduce | OneDimStep | CollectivePermute | DirectExchange | Together
-"""What any plan is made of."""
+"""The moves of any plan."""

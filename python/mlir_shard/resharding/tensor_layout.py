@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The layout of a tensor on the devices of a mesh: the source and target of plans, bounds and exchanges.
 
-Also which shards all devices of a mesh hold, and from which device to get one.
+Also the shards that the devices of a mesh hold, and the nearest device that holds a given shard.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Blocks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """By position: the block that a device holds in each dimension, and the number of its partial value.
+    """The shard index of each device in each dimension, and the number of its partial value, by the device's position.
 
-    `block_offsets` has for each dimension what each of its blocks adds to the position of a device that holds it.
+    `block_offsets` has, for each dimension and shard index, the contribution of the index to the position of a device
+    that holds the shard.
     """
 
     blocks: tuple[Blocks, ...]
@@ -34,7 +35,7 @@ class Holdings:
 
     @staticmethod
     def of(mesh: Mesh, axes_per_dim: Iterable[Sequence[AxisRef]], partial_axes: Sequence[AxisRef] = ()) -> Holdings:
-        """What devices hold of a tensor sharded along these axes; partial values are told apart along `partial_axes`.
+        """Returns the holdings of a tensor sharded along these axes; partial values are distinct along `partial_axes`.
 
         The axes have to be valid in the mesh.
         """
@@ -50,14 +51,14 @@ class Holdings:
 
     @property
     def num_partials(self) -> int:
-        """The number of partial values that are told apart."""
+        """The number of distinct partial values."""
         return len(self._partial_offsets)
 
     def nearest(self, position: int, blocks: Sequence[int], partial: int) -> int:
-        """The position of the device nearest to the one at `position` that holds this; `position` where that does.
+        """Returns the position of the device nearest to `position` that holds this shard; `position` if its own does.
 
-        Of the replicas it is the one at the same place along every axis, and part of an axis, of which what it holds
-        does not depend, so that the requests of devices are spread evenly over the replicas.
+        Of the replicas it is the one at the same place along every axis and sub-axis on which the shard does not
+        depend, so that the requests of devices are spread evenly over the replicas.
         """
         found = position + self._partial_offsets[partial] - self._partial_offsets[self.partials[position]]
         for offsets, wanted, own in zip(self.block_offsets, blocks, self.blocks[position], strict=True):
@@ -77,7 +78,7 @@ def _digits(axes: Iterable[AxisRef], mesh: Mesh) -> tuple[_Digit, ...]:
 
 
 def _indices(digits: Sequence[_Digit], count: int) -> tuple[int, ...]:
-    """The number that the digits make of each position, the first the major one."""
+    """Returns, for each position, the number that its digits make; the first digit is the major one."""
     result = [0] * count
     for weight, size in digits:
         result = [index * size + position // weight % size for position, index in enumerate(result)]
@@ -85,7 +86,7 @@ def _indices(digits: Sequence[_Digit], count: int) -> tuple[int, ...]:
 
 
 def _offsets(digits: Sequence[_Digit]) -> tuple[int, ...]:
-    """For each number that the digits can make, what they add to a position."""
+    """Returns, for each number that the digits can make, its contribution to a position."""
     offsets = [0]
     for weight, size in digits:
         offsets = [offset + weight * digit for offset in offsets for digit in range(size)]
@@ -96,8 +97,9 @@ def _offsets(digits: Sequence[_Digit]) -> tuple[int, ...]:
 class TensorLayout:
     """A tensor of `shape`, in elements, under a sharding on a mesh.
 
-    Blocks are ceildiv blocks: the last ones of a dimension may be short or empty. On a maximal mesh, where a sharding
-    has rank 0, its one device holds everything. ValueError where the sharding does not fit the mesh or the shape.
+    Shards have ceildiv sizes: the last ones of a dimension may be short or empty. On a maximal mesh, where a sharding
+    has rank 0, the one device holds the entire tensor. Raises ValueError if the sharding does not fit the mesh or the
+    shape.
     """
 
     sharding: TensorSharding
@@ -122,42 +124,42 @@ class TensorLayout:
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The number of blocks of each dimension."""
+        """The number of shards of each dimension."""
         return tuple(dim.sharded_size(self.mesh) for dim in self.sharding.dim_shardings)
 
     @property
     def local_shape(self) -> tuple[int, ...]:
-        """The shape of a full block, which is that of every local tensor: what is beyond the box is padding."""
+        """The shape of a full shard, which is that of every local tensor; elements outside of its box are padding."""
         return tuple(map(block_size, self.shape, self.blocks))
 
     @property
     def partials(self) -> int:
-        """The number of partial values of each element, 1 where nothing is unreduced."""
+        """The number of partial values of each element; 1 if nothing is unreduced."""
         return total_size(self.sharding.unreduced_axes, self.mesh)
 
     def box(self, blocks: Sequence[int]) -> Box:
-        """The box of the block with this index in each dimension."""
+        """Returns the box of the shard with this index in each dimension."""
         return block_box(self.sharding, self.mesh, self.shape, blocks)
 
     def holdings(self, partial_axes: Sequence[AxisRef] = ()) -> Holdings:
-        """Which blocks the devices hold, with partial values told apart along some of the unreduced axes."""
+        """Returns the shards that the devices hold, with partial values told apart along some of the unreduced axes."""
         return Holdings.of(self.mesh, (dim.axes for dim in self.sharding.dim_shardings), partial_axes)
 
     def device_boxes(self) -> dict[int, Box]:
-        """The box that each device holds, in the order of the mesh."""
+        """Returns the box that each device holds, in the order of the mesh."""
         held = self.holdings().blocks
         boxes = {blocks: self.box(blocks) for blocks in set(held)}
         return {device: boxes[blocks] for device, blocks in zip(self.mesh.devices, held, strict=True)}
 
 
 def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
-    """The axes along which partial values have to be reduced on the way from `source` to `target`.
+    """Returns the axes along which partial values have to be reduced between `source` and `target`.
 
     Along an axis of size 1 there is one value, and nothing to reduce.
 
-    Raises ValueError if there is no plan: the shapes differ, partial values are on another mesh, the target is partial
-    along an axis that the source is not, along a part of it that no cut of the axis has beside the source's, or with
-    another reduction. Making a value partial is local and moves no data.
+    Raises ValueError if no plan exists: the shapes differ, partial values are on another mesh, or the target is partial
+    along an axis that the source is not, along a sub-axis that cannot coexist with the source's, or with another
+    reduction. Making a value partial is local and moves no data.
     """
     if source.shape != target.shape:
         raise ValueError(f"a tensor of shape {list(source.shape)} cannot become one of shape {list(target.shape)}")

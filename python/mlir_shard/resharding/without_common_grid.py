@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans between layouts that share no grid, by way of layouts that share one with either."""
+"""Plans between layouts that share no grid, through layouts that share a grid with the source or the target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ from mlir_shard.sharding.axes import Axes
 def exchange_step(
     source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel, most_messages: int
 ) -> PlanStep | None:
-    """The direct exchange; its move is on the grid of `target`. None where it has too many rounds for its devices."""
+    """Returns the direct exchange; its move is on the grid of `target`.
+
+    Returns None if its devices times its rounds exceed `most_messages`.
+    """
     devices = max(source.mesh.total_size, target.mesh.total_size)
     if _num_tiles(source, target) - devices > most_messages:
         return None
@@ -58,7 +61,7 @@ def exchange_step(
 
 
 def _num_tiles(source: TensorLayout, target: TensorLayout) -> int:
-    """The tiles of which all target boxes are; at most one of each device is its own before."""
+    """Returns the number of tiles that make up all target boxes; a device holds at most one of its tiles before."""
     tiles = target.mesh.total_size
     for size, before, after in zip(source.shape, source.blocks, target.blocks, strict=True):
         tiles = tiles * sum(map(len, segments_by_target(size, before, after))) // after
@@ -66,7 +69,7 @@ def _num_tiles(source: TensorLayout, target: TensorLayout) -> int:
 
 
 def permutation_step(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> PlanStep:
-    """The permutation of devices; its move is on the grid of `target`. ValueError where blocks are others."""
+    """Returns the permutation of devices; its move is on the grid of `target`. Raises ValueError if shards differ."""
     senders = device_permutation(source, target)
     local, moving = local_elements(source) * element_size, {one for one in senders if senders[one] != one}
     received = tuple(local if device in moving else 0 for device in target.mesh.devices)
@@ -94,7 +97,7 @@ def _step(
 
 
 def _slowest(source: TensorLayout, target: TensorLayout, model: CostModel) -> Link:
-    """What messages between any two devices have: the largest latency and the smallest bandwidth of all links."""
+    """Returns the worst link between any two devices: the largest latency and the smallest bandwidth of all links."""
     axes = (axis for mesh in (source.mesh, target.mesh) for axis in mesh.axes if axis.size > 1)
     links = [model.link(axis.name) for axis in axes] or [model.default]
     return Link(max(link.latency for link in links), min(link.bandwidth for link in links))
@@ -113,9 +116,9 @@ def steps_without_grid(
     *,
     most_messages: int,
 ) -> Steps:
-    """The cheapest of the ways there are; `plan_on_grid` plans between layouts that share a grid.
+    """Returns the cheapest steps found; `plan_on_grid` plans between layouts that share a grid.
 
-    ValueError where none is within the memory.
+    Raises ValueError if no steps are within the memory limit.
     """
     ways = _Ways(source, target, element_size, model, plan_on_grid)
     if source.mesh.has_same_devices(target.mesh):
@@ -135,15 +138,15 @@ def steps_without_grid(
 
 
 MOST_BETWEEN_DEVICES = 1 << 16
-"""The devices times the rounds of an exchange between meshes of other devices, which nothing else leads between."""
+"""The most devices times rounds of an exchange between meshes of different devices, which no other move connects."""
 MOST_BETWEEN = 32
-"""How many layouts on the way are tried."""
+"""The most intermediate layouts that are tried."""
 MOST_TILES_BETWEEN = 1024
-"""Of how many tiles the target boxes of all of them are at most, as their messages have to be made."""
+"""The most tiles of the target boxes of all intermediate layouts, as their messages have to be constructed."""
 
 
 def _placed(axes: Sequence[AxisRef], dims: tuple[Axes, ...]) -> Iterator[tuple[Axes, ...]]:
-    """The axes of dimensions, with each of some more axes behind those of one of them, or left out."""
+    """Yields the axes of dimensions, in several ways with each of `axes` appended to one dimension or left out."""
     for places in islice(product(range(len(dims) + 1), repeat=len(axes)), MOST_BETWEEN):
         yield tuple(
             (*own, *(axis for axis, place in zip(axes, places, strict=True) if place == dim))
@@ -160,7 +163,7 @@ class _Ways:
     plan_on_grid: PlanOnGrid
 
     def on_one_mesh(self) -> list[PlanSteps]:
-        """By way of what the source shares with the target."""
+        """Returns the plan through the axes that source and target can share, else through the replicated tensor."""
         shared = []
         wanted = layout_axes(self.target)
         for dim in self.source.sharding.dim_shardings:
@@ -170,7 +173,7 @@ class _Ways:
         return [way] if way is not None else self._whole()
 
     def between_meshes(self) -> list[PlanSteps]:
-        """By a permutation of devices before or after, in the middle, or by way of the replicated tensor."""
+        """Returns plans with a permutation of devices before, after or in between, or through the replicated tensor."""
         if not self.source.mesh.equals(self.target.mesh, ignore_device_ids=True):
             same = self.source.blocks == self.target.blocks
             return [self._permuted(self.source, self.target), *self._whole()] if same else self._whole()
@@ -186,9 +189,10 @@ class _Ways:
         ]
 
     def between_devices(self) -> list[PlanSteps]:
-        """By a direct exchange, to the target or to another layout on its mesh and on from there.
+        """Returns plans that begin with a direct exchange to the target, or to another layout on its mesh.
 
-        Where a few devices would send the same to many, these get a part each and share them.
+        If a few devices would send the same data to many, another layout gives each of the many a part, which they
+        share. Raises ValueError if there are too many tiles to exchange.
         """
         found: list[PlanSteps] = []
         least = least_cost(self.source, self.target, self.element_size, self.model)
@@ -207,7 +211,7 @@ class _Ways:
         return found
 
     def _middles(self) -> Iterator[TensorLayout]:
-        """The target, and other layouts on its mesh; first those that are sharded along more axes in addition."""
+        """Yields the target, and other layouts on its mesh; first those that are sharded along additional axes."""
         yield self.target
         mesh, sharding = self.target.mesh, self.target.sharding
         if self.model.objective is Objective.BYTES:
@@ -228,7 +232,7 @@ class _Ways:
                 yield middle
 
     def _course(self, grid: Grid) -> list[PlanSteps]:
-        """Shardy's greedy plan, which has the permutation where shards are smallest."""
+        """Returns Shardy's greedy plan, with the permutation where shards are smallest; none if shards do not nest."""
         start, end = (replace(one.sharding, mesh_or_ref=one.mesh) for one in (self.source, self.target))
         steps = collectives_between(start, end, self.source.shape, self.source.mesh)
         cut = [axis for step in steps for dim in step.sharding.dim_shardings for axis in dim.axes]
@@ -258,7 +262,7 @@ class _Ways:
         return plan_steps(layout, end, grid, start, placed, self.element_size, self.model)
 
     def _own(self, sharding: TensorSharding) -> TensorSharding:
-        """The sharding with the mesh as the source or the target refers to it."""
+        """Returns the sharding with the mesh reference of the source or the target."""
         of_target = sharding.mesh_or_ref == self.target.mesh
         return replace(sharding, mesh_or_ref=(self.target if of_target else self.source).sharding.mesh_or_ref)
 
@@ -274,7 +278,7 @@ class _Ways:
             return None
 
     def _unsharded(self, layout: TensorLayout, axes_per_dim: Sequence[Axes]) -> TensorLayout:
-        """A layout along these axes, partial along those of the target."""
+        """Returns a layout along these axes, partial along the unreduced axes of the target."""
         closed = TensorSharding.closed_with(axes_per_dim, layout.sharding.mesh_or_ref)
         reduction, unreduced = self.target.sharding.reduction_op, self.target.sharding.unreduced_axes
         return replace(layout, sharding=replace(closed, unreduced_axes=unreduced, reduction_op=reduction))
@@ -288,6 +292,6 @@ class _Ways:
 
 
 def _moved_to(of_mesh: TensorLayout, layout: TensorLayout) -> TensorLayout:
-    """A layout along the same axes of another mesh, which is the mesh of `of_mesh`."""
+    """Returns a layout along the same axes of another mesh, the mesh of `of_mesh`."""
     sharding = replace(layout.sharding, mesh_or_ref=of_mesh.sharding.mesh_or_ref)
     return replace(layout, mesh=of_mesh.mesh, sharding=sharding)

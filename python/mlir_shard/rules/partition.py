@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which partition rule an op has: how it becomes the local op, on the shards of its operands and results.
+"""Partition rules: how an op becomes the local op, on the shards of its operands and results.
 
 Also how a partition rule changes a result after the op, and counts an initial value once for all devices.
 """
@@ -26,15 +26,15 @@ from mlir_shard.sharding.rule import FactorType, TensorMapping
 
 
 class PartitionError(Exception):
-    """A partition rule that cannot make its op local; the message says what is missing."""
+    """The error of a partition rule that cannot make its op local; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockedTensor:
     """A value around an op before it is local: its type, and per dimension the grid axes along which it is sharded.
 
-    `counts` are the numbers of shards. `block_numbers` gives for a dimension which shard each device has; a value
-    that is no tensor has no dimensions.
+    `counts` are the numbers of shards. `block_numbers` returns for a dimension the shard index of each device. A value
+    that is not a tensor has no dimensions.
     """
 
     type: Any
@@ -44,7 +44,7 @@ class BlockedTensor:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every device has all of it."""
+        """Whether every device has the entire value."""
         return all(count == 1 for count in self.counts)
 
     @property
@@ -53,7 +53,7 @@ class BlockedTensor:
         return tuple(size // count for size, count in zip(self.type.shape, self.counts, strict=True))
 
     def has_same_blocks(self, dim: int, other: BlockedTensor, other_dim: int) -> bool:
-        """Whether each device has the shard of the same number of a dimension of this tensor and of another."""
+        """Returns whether each device has the same shard index in a dimension of this tensor and in one of another."""
         if self.counts[dim] != other.counts[other_dim]:
             return False
         return self.counts[dim] == 1 or list(self.block_numbers(dim)) == list(other.block_numbers(other_dim))
@@ -69,15 +69,15 @@ def _no_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> A
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a partition rule is told about the shards its op works on.
+    """The shards that an op works on, as given to its partition rule.
 
-    `result_types` are the local types. `factor_axes` holds the grid axes each factor of `rule` is sharded along,
-    major to minor. `device_index` gives, for grid axes major to minor, the position of this device among those
-    along them as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on
-    before. `entry` gives, for grid axes and an integer for each position along them, the one of this device, as a
-    tensor of one element of the given type (None: i64) at the current insertion point. `windows` are those that
-    operands have been brought what they reach for of other shards, their halos. `mirror` gives, at the current
-    insertion point, the value of the device opposite along grid axes: the first has that of the last.
+    `result_types` are the local types. `factor_axes` holds the grid axes each factor of `rule` is sharded along, major
+    to minor. `device_index` returns, for grid axes major to minor, the position of this device among those along them
+    as an `index` value in front of the op. `operands` and `results` are the tensors that the op worked on before.
+    `entry` returns, for grid axes and an integer for each position along them, the integer of this device, as a tensor
+    of one element of the given type (None: i64) at the current insertion point. `windows` are those whose halos, the
+    elements that they reach in other shards, have been added to operands. `mirror` returns, at the current insertion
+    point, the value of the device opposite along grid axes: the first device gets that of the last.
     """
 
     result_types: tuple[Any, ...]
@@ -91,26 +91,26 @@ class Blocks:
     mirror: Callable[[Any, Sequence[int]], Any] = _no_mirror
 
     def check_known(self) -> None:
-        """Raises PartitionError where a caller has not said how the tensors around the op are sharded."""
+        """Raises PartitionError if the caller has not given the shardings of the tensors around the op."""
         if not self.results:
             raise PartitionError("it is not known here how its tensors are in blocks")
 
     def operand_size(self, number: int, dim: int) -> int:
-        """The size of a dimension of an operand, without what makes its last shards full; the rule has to be known."""
+        """Returns the size of a dimension of an operand, without padding of its shards; the rule has to be known."""
         assert self.rule is not None
         mapping = self.rule.operand_mappings[number].dim_mappings[dim]
         return prod(self.rule.factor_sizes[factor] for factor in mapping.factor_indices)
 
     @property
     def reduction_axes(self) -> tuple[int, ...]:
-        """The grid axes along which the op leaves partial results."""
+        """The grid axes along which the results of the op are partial."""
         if self.rule is None:
             return ()
         return tuple(axis for factor in self.rule.reduction_factors for axis in self.factor_axes[factor])
 
 
 def shards_along(value: Any, dim: int, op: Any) -> int:
-    """The number of shards of a dimension of a value that `op` uses or makes, by its sharding."""
+    """Returns the number of shards of a dimension of a value that `op` uses or defines, by its sharding."""
     sharding = sharding_of(value)
     mesh = None if sharding is None else sdy.mesh_of(sharding, op)
     return 1 if sharding is None or mesh is None else sharding.dim_shardings[dim].sharded_size(mesh)
@@ -122,16 +122,17 @@ UnshardableFactors = Callable[[Any, OpShardingRule], Collection[int]]
 
 @dataclass(frozen=True, slots=True)
 class PartitionRule:
-    """How an op becomes local.
+    """A rule by which an op becomes local.
 
-    `localize` changes the op in place and returns False where it left its results whole, to be sliced by the
-    caller. `unshardable` names factors along which this op cannot be partitioned, beside those that never can;
-    `makes_elements` says that a factor only in results may be sharded, as every device can make its own part.
-    A rule that `checks_blocks` is right for shards that it raises no PartitionError for, whatever the factors say:
-    a caller that has nothing else to try may ask it. A rule that `allows_uneven` is right on full shards whose ends are
-    no part of the tensor: what it makes of those elements goes nowhere else. A `pure` rule looks at nothing but the op,
-    its regions, the shards, and which operands are one value or constants, and keeps nothing from one op to the next:
-    what it does for one op is then reused for isomorphic ones. Any other rule is called for each.
+    `localize` changes the op in place and returns False if it leaves the results entire, to be sliced by the caller.
+    `unshardable` returns factors along which this op cannot be partitioned, besides those that never can. With
+    `makes_elements`, a factor only in results may be sharded, as every device can make its own part.
+
+    A rule that `checks_blocks` is right for all shards for which it raises no PartitionError, whatever the factors: a
+    caller without an alternative may try it. A rule that `allows_uneven` is right on full shards whose ends are not
+    part of the tensor: the values it computes from those elements affect no others. A `pure` rule depends only on the
+    op, its regions, the shards, and which operands are one value or constants, and keeps no state from one op to the
+    next: its effect on one op is then replayed for isomorphic ops. Any other rule is called for each op.
     """
 
     localize: PartitionFunction
@@ -143,11 +144,11 @@ class PartitionRule:
 
     @property
     def sets_types_alone(self) -> bool:
-        """Whether an op becomes local by the types of its results alone."""
+        """Whether an op becomes local by a change of its result types only."""
         return self.localize is set_result_types
 
     def never_shardable(self, rule: OpShardingRule, *, is_reducible: bool) -> frozenset[int]:
-        """The factors along which no op with this sharding rule can be partitioned."""
+        """Returns the factors along which no op with this sharding rule can be partitioned."""
         found = set(rule.need_replication_factors) | set(rule.permutation_factors)
         if not is_reducible:
             found |= set(rule.reduction_factors)
@@ -160,7 +161,7 @@ class PartitionRule:
         return frozenset(found)
 
     def unshardable_here(self, op: Any, rule: OpShardingRule) -> frozenset[int]:
-        """The other factors along which this op cannot be partitioned."""
+        """Returns the other factors along which this op cannot be partitioned."""
         if self.unshardable is None:
             return frozenset()
         return frozenset(ask("function of unshardable factors", self.unshardable, op, rule))
@@ -183,11 +184,11 @@ def partition_rule(
     allows_uneven: bool = False,
     pure: bool = False,
 ) -> Callable[[PartitionFunction], PartitionFunction]:
-    """Registers a function as the partition rule of the named ops, and of those that `when` holds for.
+    """Registers a function as the partition rule of the named ops, and of those for which `when` holds.
 
-    Names are as for `sharding_rule`, without those of dialects. They come before predicates, predicates in the order of
-    their registration. See `PartitionRule` for the rest.
-    Raises RegistrationError for names of no op, and functions that cannot be called that way.
+    Names are as for `sharding_rule`, without those of dialects. They take precedence over predicates, and predicates
+    are tried in the order of their registration. See `PartitionRule` for the rest. Raises RegistrationError if a name
+    is not that of an op, or if a function cannot be called this way.
     """
     check_op_names(names, dialects=False)
 
@@ -204,9 +205,9 @@ def partition_rule(
 
 
 def partition_rule_for(op: Any) -> PartitionRule | None:
-    """The partition rule of `op`, or None.
+    """Returns the partition rule of `op`, or None.
 
-    An op without regions that has a user's sharding rule and no partition rule is the same op on local types.
+    An op without regions that has a user's sharding rule but no partition rule becomes the same op on local types.
     """
     op = op.operation
     found = next((_by_name[name] for name in registered_names(op) if name in _by_name), None)
@@ -218,22 +219,22 @@ def partition_rule_for(op: Any) -> PartitionRule | None:
 
 
 def set_result_types(op: Any, blocks: Blocks) -> None:
-    """Makes an op local that has its shape in its types alone."""
+    """Makes an op local whose shapes are only in its types."""
     for result, type_ in zip(op.results, blocks.result_types, strict=True):
         result.set_type(type_)
 
 
 SAME_ON_SHARDS = PartitionRule(set_result_types, pure=True)
-"""The partition rule of an op that has shapes in its types alone."""
+"""The partition rule of an op whose shapes are only in its types."""
 
 
 def is_zero(value: Any) -> bool:
-    """Whether every element of a tensor, or a scalar, is known to be zero: a constant, a splat or a fill of one."""
+    """Returns whether all elements of a tensor, or a scalar, are known to be zero: a constant, a splat or a fill."""
     return is_everywhere(value, 0)
 
 
 def is_everywhere(value: Any, number: float) -> bool:
-    """Whether every element of a tensor, or a scalar, is known to be a number: a constant, a splat or a fill of one."""
+    """Returns whether all elements of a tensor, or a scalar, are known to be `number`: a constant, splat or fill."""
     if spread := defining_op(value, "linalg.fill", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "tensor.splat"):
         return is_everywhere(spread.operands[0], number)
     op = defining_op(value, "arith.constant", "stablehlo.constant")
@@ -248,19 +249,19 @@ def is_everywhere(value: Any, number: float) -> bool:
 
 
 def continue_with(op: Any, index: int, build: Callable[[], Any]) -> None:
-    """Builds a value right behind an op, and gives it to those that use one of its results so far.
+    """Builds a value right behind an op, and replaces the uses of one of its results by the value.
 
-    What the op itself makes has no sharding any more.
+    The shardings of the op's own results are removed.
     """
     drop_shardings(op)
-    # The uses are noted before there are those of what is built.
+    # The uses are collected before the new value adds its own.
     uses = uses_of(op.results[index])
     with ir.InsertionPoint.after(op), op.location:
         replace_uses(uses, build())
 
 
 def drop_shardings(op: Any) -> None:
-    """Takes the shardings of its results from an op."""
+    """Removes the shardings of its results from an op."""
     if sdy.SHARDING in op.attributes:
         del op.attributes[sdy.SHARDING]
 
@@ -269,14 +270,13 @@ _arith = dialect("arith")
 
 
 def neutral_initial_values(op: Any, first: int) -> dict[int, float]:
-    """What is neutral in place of the initial values that make a difference if they are combined several times.
+    """Returns neutral numbers for the initial values that change the result if they are combined several times.
 
     Args:
         first: the number of the operand that is the initial value of the first result.
 
     Returns:
-        For such an operand, by its number, what is neutral; nothing if it is not known what all results are reduced
-        with.
+        For each such operand, by its number, the neutral number; nothing if the reduction of some result is not known.
     """
     combiners = combiners_of(op)
     if None in combiners:
@@ -291,10 +291,10 @@ def neutral_initial_values(op: Any, first: int) -> dict[int, float]:
 
 
 def count_once(op: Any, operands: Mapping[int, float], axes: Sequence[int], blocks: Blocks) -> None:
-    """Gives an op operands of which all devices but the first along grid axes have a number instead of the value.
+    """Replaces operands of an op by numbers on all devices but the first along grid axes.
 
     Args:
-        operands: the numbers of the operands, with those that take their places.
+        operands: the numbers of the operands, with the numbers that replace them.
     """
     for number, neutral in operands.items():
         value = op.operands[number]

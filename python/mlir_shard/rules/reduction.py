@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ops reduce with, and its neutral element: how partial results of a sharded reduction are combined.
+"""The reductions of ops and their neutral elements, by which partial results of a sharded reduction are combined.
 
 Also whether a reduction of StableHLO gives the same result if its initial values are counted several times.
 """
@@ -23,7 +23,7 @@ from mlir_shard.sharding import ReductionOp
 
 
 class Combiner(str, Enum):
-    """What two elements become; the values are the kinds of upstream's `shard.all_reduce`."""
+    """The operation that combines two elements; the values are the kinds of upstream's `shard.all_reduce`."""
 
     SUM = "sum"
     MAX = "max"
@@ -45,7 +45,7 @@ class Combiner(str, Enum):
 
     @property
     def reduction_op(self) -> ReductionOp | None:
-        """What sdy calls it; None if sdy does not have it."""
+        """The sdy reduction that is the same; None if sdy does not have it."""
         return ReductionOp(self.value) if self in (Combiner.SUM, Combiner.MAX, Combiner.MIN) else None
 
 
@@ -72,7 +72,7 @@ _COMBINERS = {f"stablehlo.{name}": combiner for combiner, name in STABLEHLO_OPS.
     name: combiner for combiner, names in _ARITH_OPS.items() for name in op_names("arith", names)
 }
 SELECTING_OPS = ("stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.slice", "tosa.gather")
-"""Ops that take elements out of their first operand: a sum, as a device that does not have one contributes zero."""
+"""Ops that select elements of their first operand: a sum, as a device that does not have an element contributes 0."""
 _REDUCE = "stablehlo.reduce"
 # Their bodies take the accumulators first.
 _COMBINING_OPS = (_REDUCE, "stablehlo.scatter")
@@ -80,7 +80,7 @@ _by_name: dict[str, Combiner] = {}
 
 
 def reduces_with(combiner: Combiner | str, *names: str) -> None:
-    """Registers what ops of these names reduce with: what combines the results of devices that each reduce a shard.
+    """Registers the combiner of ops of these names: it combines the results of devices that each reduce a shard.
 
     Args:
         combiner: `sum`, `max`, `min`, `product`, `bitwise_and`, `bitwise_or` or `bitwise_xor`.
@@ -102,7 +102,7 @@ reduces_with(Combiner.SUM, "stablehlo.convolution", "stablehlo.dot", "stablehlo.
 
 
 def combiners_of(op: Any) -> tuple[Combiner | None, ...]:
-    """What an op reduces with, for each of its results; None for a result that is no known reduction."""
+    """Returns the combiner of each result of an op; None for a result that is not a known reduction."""
     op = op.operation
     for name in registered_names(op):
         if name in _by_name:
@@ -117,16 +117,16 @@ def combiners_of(op: Any) -> tuple[Combiner | None, ...]:
 def combiners_of_body(
     op: Any, first_accumulator: int = 0, first_element: int | None = None
 ) -> tuple[Combiner | None, ...]:
-    """What the body of an op combines each of its accumulators with something else by, and yields.
+    """Returns the combiners by which the body of an op combines its accumulators with something else and yields them.
 
     Args:
         op: an op whose first region is the body.
         first_accumulator: the number of the argument that is the first accumulator.
-        first_element: the number of the argument that is the first element, if that is what accumulators have to be
-            combined with, and not something computed of it.
+        first_element: the number of the argument that is the first element, if accumulators have to be combined with
+            the elements themselves, and not with something computed from them.
 
     Returns:
-        For each yielded value the combiner; None where the body does something else.
+        For each yielded value the combiner; None if the body does something else.
     """
     arguments, found = list(op.regions[0].blocks[0].arguments), []
     for number, value in enumerate(terminator(op).operands):
@@ -147,7 +147,7 @@ def _combiner(value: Any, accumulator: Any, element: Any | None) -> Combiner | N
 
 
 def combiners_of_elements(op: Any) -> tuple[Combiner | None, ...]:
-    """As `combiners_of`, where it is the elements of the operands themselves that are combined."""
+    """Returns the combiners as `combiners_of`, for reductions of the elements of the operands themselves."""
     op = op.operation
     count = len(op.results)
     if op.name == "linalg.reduce":
@@ -158,21 +158,21 @@ def combiners_of_elements(op: Any) -> tuple[Combiner | None, ...]:
 
 
 def reduction_op(op: Any) -> ReductionOp | None:
-    """The reduction that combines partial results of `op`; None where there is none that a collective of sdy does.
+    """Returns the reduction that combines partial results of `op`; None if no collective of sdy performs it.
 
-    All results have to be reduced alike. Element types on which a collective means something else (booleans,
-    unsigned and complex numbers) have none.
+    All results have to have the same reduction. It is None for element types on which a collective means something else
+    (booleans, unsigned and complex numbers).
     """
     return reduction_kind(op) if all(_is_combinable(result.type) for result in op.operation.results) else None
 
 
 def reduction_kind(op: Any) -> ReductionOp | None:
-    """As `reduction_op`, for collectives that reduce like the op on every element type."""
+    """Returns the reduction as `reduction_op`, for collectives that reduce like the op on every element type."""
     return _common(combiners_of(op))
 
 
 def reduction_of_body(op: Any) -> ReductionOp | None:
-    """What the body of a collective reduces with; None where sdy does not have it."""
+    """Returns the reduction that the body of a collective performs; None if sdy does not have it."""
     return _common(combiners_of_body(op))
 
 
@@ -191,17 +191,17 @@ def _is_combinable(type_: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """How partial results of an op are combined by more than collectives of sdy, which have sums, maxima and minima.
+    """The way to combine partial results of an op beyond collectives of sdy, which have sums, maxima and minima.
 
-    `combiners` are those of `shard.all_reduce`, one for each result. Without them the op, which may be done in any
-    tree, is done again with what every device has got.
+    `combiners` are those of `shard.all_reduce`, one for each result. If empty, the op, whose reduction may be done in
+    any tree, is applied again to the gathered partial results.
     """
 
     combiners: tuple[Combiner, ...] = ()
 
 
 def combination_of(op: Any) -> Combination | None:
-    """How partial results of an op are combined; None where they cannot be."""
+    """Returns how partial results of an op are combined; None if they cannot be."""
     op = op.operation
     if not may_combine(op.name):
         return None
@@ -213,12 +213,12 @@ def combination_of(op: Any) -> Combination | None:
 
 
 def may_combine(name: str) -> bool:
-    """Whether `combination_of` may know an op of this name."""
+    """Returns whether `combination_of` may support an op of this name."""
     return name == _REDUCE or name.startswith(("linalg.", "tosa.reduce_"))
 
 
 def _is_reduced(result: Any, combiner: Combiner) -> bool:
-    """Whether the collective does on this type what the op does."""
+    """Returns whether the collective computes the same as the op on this type."""
     element = result.type.element_type
     if isinstance(element, ir.IntegerType):
         return element.is_signless and (element.width > 1 or combiner.is_bitwise)
@@ -226,7 +226,7 @@ def _is_reduced(result: Any, combiner: Combiner) -> bool:
 
 
 def neutral_number(combiner: Combiner, element_type: Any) -> float | None:
-    """What changes nothing where it is combined with something else; None where the type has no such number."""
+    """Returns the number that changes nothing if it is combined with another; None if the type has no such number."""
     is_integer, is_float = isinstance(element_type, ir.IntegerType), isinstance(element_type, ir.FloatType)
     if combiner in (Combiner.SUM, Combiner.PRODUCT):
         has_numbers = is_integer or is_float or isinstance(element_type, ir.ComplexType)
@@ -245,7 +245,7 @@ def neutral_number(combiner: Combiner, element_type: Any) -> float | None:
 
 
 def neutral_element(combiner: Combiner, element_type: Any) -> Any | None:
-    """`neutral_number` as a scalar constant of StableHLO, at the current insertion point."""
+    """Returns `neutral_number` as a scalar constant of StableHLO, built at the current insertion point."""
     number = neutral_number(combiner, element_type)
     return None if number is None else stablehlo.scalar(number, element_type)
 
@@ -269,7 +269,7 @@ def _all_bits(type_: Any) -> int:
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _CONSTANTS = ("stablehlo.constant", "sdy.constant")
-# On scalars, what StableHLO's interpreter computes without a doubt.
+# Ops that StableHLO's interpreter computes correctly on scalars.
 _COMPUTED = frozenset(
     op_names(
         "stablehlo",
@@ -280,7 +280,10 @@ _COMPUTED = frozenset(
 
 
 def may_repeat_initial_values(op: Any) -> bool:
-    """Whether that is known of a `stablehlo.reduce`; its region is run, on constants, by StableHLO's interpreter."""
+    """Returns whether a `stablehlo.reduce` is known to give the same result if its initial values are repeated.
+
+    Its region is run on constants by StableHLO's interpreter.
+    """
     op = op.operation
     found = [defining_op(value, *_CONSTANTS) for value in list(op.operands)[len(op.results) :]]
     initial = [one.attributes["value"] for one in found if one is not None]

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sharding rule an op has: rules are registered by op name, by dialect, or by what an op answers to.
+"""The registry of sharding rules: rules are registered by op name, by dialect, or by a predicate on ops.
 
-Also which ops are known to have no rule, and why, and which ops propagate first.
+Also the ops that are known to have no rule, with the reason, and the order in which ops propagate.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mlir_shard.sharding.verify import check_factor_sizes, check_op_sharding_rul
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
-    """What a pass asks of rules.
+    """Options of a pass for the rules it uses.
 
-    `conservative` leaves out factors that need communication to shard. `computing` is for how an op whose tensors have
-    their shardings is computed, where that may be in another way than shardings propagate.
+    `conservative` leaves out factors that need communication to shard. `computing` is for the rule by which an op is
+    computed once its tensors have shardings, which may differ from the rule by which shardings propagate.
     """
 
     conservative: bool = False
@@ -46,12 +46,12 @@ ROLE = "sharding rule"
 
 
 class RuleError(InterfaceError):
-    """A rule that failed or does not fit its op; `op` is the op it was asked for."""
+    """The error of a rule that failed or does not fit its op, which is `op`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is registered for ops: see `sharding_rule`."""
+    """A registration for ops, see `sharding_rule`."""
 
     function: RuleFunction
     context_key: ContextKey | None
@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def is_own(self) -> bool:
-        """Whether the rule is one of this package, which has none that are texts."""
+        """Whether the rule is one of this package; rules from text are not."""
         module = self.function.__module__
         return module.startswith("mlir_shard.rules.") and module != "mlir_shard.rules.text"
 
@@ -91,19 +91,19 @@ def sharding_rule(
     """Registers a function as the sharding rule of ops.
 
     `names` are op names (`"linalg.matmul"`), or dialects (`"math.*"`); custom calls and composites may be named with
-    their target or name (`"stablehlo.custom_call:topk"`). With `when` the function is also the
-    rule of every op of any dialect that `when` holds for, an interface or a trait say: asked once per op name. An
-    op is looked for by name, then by dialect, then by the predicates in the order of their registration; a name
-    registered twice has the later rule.
+    their target or name (`"stablehlo.custom_call:topk"`). With `when` the function is also the rule of every op of any
+    dialect for which `when` holds, an interface or a trait for example: `when` is called once per op name. An op is
+    looked up by name, then by dialect, then by the predicates in the order of their registration; if a name is
+    registered twice, the later rule is used.
 
-    The function gets the op and the `RuleOptions`, and returns None where the op shards in no way that it knows.
-    Rules are asked for once per distinct op: name, operand and result types, attributes. A rule that looks at
-    more (a region, the ops around) says by `context_key` what tells two such ops apart; `computing_context_key`
-    replaces it for rules with `computing`. A rule for `any_sizes` copies
-    sizes of dimensions into those of factors, and goes by nothing of them but which are 1 and which are equal, nor do
-    attributes that are equal mean something else for other sizes: propagation asks it once for many sizes.
+    The function gets the op and the `RuleOptions`, and returns None if it cannot shard the op. It is called once per
+    distinct op: name, operand and result types, attributes. If a rule depends on more (a region, the ops around),
+    `context_key` returns a key that tells two such ops apart; `computing_context_key` replaces it for rules with
+    `computing`. A rule for `any_sizes` copies sizes of dimensions into those of factors, and depends on nothing of them
+    but which are 1 and which are equal, and equal attributes have the same meaning for all sizes: propagation calls it
+    once for many sizes.
 
-    Raises RegistrationError for names that are none, and functions that cannot be called that way.
+    Raises RegistrationError if a name is not valid, or if a function cannot be called this way.
     """
     check_op_names(names)
     if not names and when is None:
@@ -131,12 +131,12 @@ def sharding_rule(
 
 
 def registrations() -> int:
-    """How many rules have been registered: what is known of rules holds until it changes."""
+    """Returns how many rules have been registered; cached rules are valid until this number changes."""
     return _registrations
 
 
 def entry_of(op: Any) -> Entry | None:
-    """What is registered for the rule of an op; None where nothing is."""
+    """Returns the registration of the rule of an op; None if there is none."""
     for name in registered_names(op):
         entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
         if entry is not None:
@@ -148,12 +148,12 @@ def entry_of(op: Any) -> Entry | None:
 
 
 def has_rule(op: Any) -> bool:
-    """Whether a function is registered that gives the rules of ops like this one; it may have none for `op`."""
+    """Returns whether a function is registered for the rules of ops like this one; it may return None for `op`."""
     return entry_of(op.operation) is not None
 
 
 def is_ruled_from_outside(op: Any) -> bool:
-    """Whether the sharding rule of `op` comes from a user: from a registration, or from a custom rule on the op."""
+    """Returns whether the sharding rule of `op` is a user's: from a registration, or a custom rule on the op."""
     op = op.operation
     entry = entry_of(op)
     if sdy.SHARDING_RULE in op.attributes:
@@ -162,21 +162,21 @@ def is_ruled_from_outside(op: Any) -> bool:
 
 
 def has_rule_for_any_sizes(name: str) -> bool:
-    """Whether rules of ops of this name go by no size of a dimension but as `sharding_rule` says."""
+    """Returns whether rules of ops of this name depend on sizes of dimensions only as `sharding_rule` allows."""
     entry = _by_name.get(name) or _by_dialect.get(name.partition(".")[0])
     return entry is not None and entry.any_sizes and not entry.has_context_key and not has_specific_names(name)
 
 
 def depends_on_context(op: Any, options: RuleOptions = RuleOptions()) -> bool:
-    """Whether the rule of `op` with these options looks at more than its name, types and attributes."""
+    """Returns whether the rule of `op` with these options depends on more than its name, types and attributes."""
     entry = entry_of(op.operation)
     return entry is not None and entry.context_key_for(options) is not None
 
 
 def context_of(op: Any, options: RuleOptions = RuleOptions()) -> tuple[Hashable] | None:
-    """What the rule of `op` looks at beside its name, types and attributes; None where it looks at nothing else.
+    """Returns the context key of the rule of `op`, in a tuple; None if the rule depends on the op alone.
 
-    Raises RuleError where a rule fails to say so.
+    Raises RuleError if the function that gives the key fails.
     """
     entry = entry_of(op.operation)
     key = None if entry is None else entry.context_key_for(options)
@@ -184,15 +184,15 @@ def context_of(op: Any, options: RuleOptions = RuleOptions()) -> tuple[Hashable]
 
 
 def asked_context(context_key: ContextKey, op: Any) -> Hashable:
-    """What the `context_key` of a rule gives for an op; raises RuleError where it fails."""
+    """Returns the key that the `context_key` of a rule gives for an op. Raises RuleError if it fails."""
     return ask("`context_key` of the sharding rule", context_key, op, raises=RuleError)
 
 
 def rule_for(op: Any, options: RuleOptions = RuleOptions()) -> OpShardingRule | None:
-    """The sharding rule of `op`: the one in its `sdy.sharding_rule` attribute, else the registered one, else None.
+    """Returns the sharding rule of `op`: that in its `sdy.sharding_rule` attribute, else the registered one, else None.
 
-    An op with a dynamic dimension has none.
-    Raises RuleError where a rule fails, or does not fit the op's operands and results.
+    Registered rules do not apply to an op with a dynamic dimension. Raises RuleError if a rule fails, or does not fit
+    the op's operands and results.
     """
     op = op.operation
     if sdy.SHARDING_RULE in op.attributes:
@@ -241,7 +241,7 @@ def _shown(value: Any) -> str:
 
 
 def has_static_shapes(op: Any) -> bool:
-    """Whether no operand and no result of `op` has a dynamic dimension or no rank."""
+    """Returns whether all operands and results of `op` that are shaped are ranked and have no dynamic dimension."""
     return all(has_static_shape(value.type) for value in (*op.operands, *op.results))
 
 
@@ -253,14 +253,14 @@ _reasons: dict[str, str] = {}
 
 
 def without_rule(*names: str, because: str) -> None:
-    """Says that ops, or dialects (`"shape.*"`), have no sharding rule; `because` is a clause for people."""
+    """Registers that ops, or dialects (`"shape.*"`), have no sharding rule; `because` is a clause with the reason."""
     sharding_rule(*names)(_none)
     for name in names:
         _reasons[name] = because
 
 
 def reason_without_rule(name: str) -> str | None:
-    """Why ops of this name have no rule; None where nothing is known of them."""
+    """Returns the reason why ops of this name have no rule; None if no reason is registered."""
     return _reasons.get(name) or _reasons.get(f"{name.partition('.')[0]}.*")
 
 
@@ -275,8 +275,8 @@ _order: list[Group] = []
 def register_op_priorities(*order: str | Sequence[str]) -> None:
     """Adds ops to the list: each argument is an op, or several that propagate together, after all those before it.
 
-    An op is given by its name, `"attn.scores"`, all of a dialect by `"attn.*"`. What was listed before moves to its
-    new place. Raises RegistrationError for names of no op, and for one that is given twice.
+    An op is given by its name, `"attn.scores"`, all of a dialect by `"attn.*"`. Names that were listed before move to
+    their new place. Raises RegistrationError if a name is not that of an op, or is given twice.
     """
     groups = [(group,) if isinstance(group, str) else tuple(group) for group in order]
     check_order(groups)
@@ -286,7 +286,7 @@ def register_op_priorities(*order: str | Sequence[str]) -> None:
 
 
 def op_priorities() -> tuple[Group, ...]:
-    """The groups that are listed, the first to propagate first."""
+    """Returns the groups that are listed; the first one propagates first."""
     return tuple(_order)
 
 
@@ -304,5 +304,5 @@ def check_order(groups: Iterable[Group]) -> None:
 
 
 def is_among(name: str, group: Group) -> bool:
-    """Whether ops of this name are in a group."""
+    """Returns whether ops of this name are in a group."""
     return name in group or f"{name.partition('.')[0]}.*" in group

@@ -11,7 +11,7 @@
 
 A factor is a word. `(h d)` is a dimension made of factors, major to minor; `1` one of size 1 that takes no part, `_`
 one of any size that must be replicated; `...` stands for any number of leading, pass-through dimensions, the same in
-all tensors that have it. A factor in no result is a reduction where it is not marked as something else.
+all tensors that have it. A factor in no result is a reduction unless it is marked as something else.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Dim = tuple[str, ...]
 
 
 class RuleTextError(ValueError):
-    """A rule's text that says nothing, or something that does not fit the shapes."""
+    """The error of a rule's text that cannot be parsed, or does not fit the shapes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
     """A rule that was read from text, for all shapes that fit it.
 
-    A dimension is the tuple of its factors; `("1",)`, `("_",)` and `("...",)` are what their text says. `marks` pairs
-    a type with the factors marked with it.
+    A dimension is the tuple of its factors; `("1",)`, `("_",)` and `("...",)` stand for the same text. `marks` pairs a
+    type with the factors marked with it.
     """
 
     text: str
@@ -57,9 +57,9 @@ class RuleText:
         result_shapes: Sequence[Sequence[int]],
         sizes: Mapping[str, int] | None = None,
     ) -> OpShardingRule:
-        """The rule for these shapes. `sizes` gives factors that the shapes leave open.
+        """Returns the rule for these shapes. `sizes` has the sizes of factors that the shapes leave open.
 
-        Raises RuleTextError where the shapes do not fit the text, naming tensor, factor and sizes.
+        Raises RuleTextError if the shapes do not fit the text; the message names tensor, factor and sizes.
         """
         for kind, given_tensors, given in (
             ("operand", self.operands, operand_shapes),
@@ -74,13 +74,13 @@ class RuleText:
         return _numbered(self, tensors, shapes, known.sizes)
 
     def name_of(self, number: int) -> str:
-        """What a person calls tensor `number`, counted through operands and results."""
+        """Returns the name of tensor `number` in messages, counted through operands and results."""
         inputs = len(self.operands)
         return f"operand {number}" if number < inputs else f"result {number - inputs}"
 
 
 def parse_rule(text: str) -> RuleText:
-    """Reads a rule. Raises RuleTextError with the place of what it cannot read."""
+    """Parses a rule. Raises RuleTextError, which shows the part that cannot be parsed."""
     body = text
     marks: list[tuple[str, tuple[str, ...]]] = []
     while match := _MARK.search(body):
@@ -97,14 +97,14 @@ def parse_rule(text: str) -> RuleText:
 
 @dataclass(frozen=True, slots=True)
 class TextRule:
-    """A rule from text as the function that is registered; `place` says where the text comes from."""
+    """A rule from text as the function that is registered; `place` is the origin of the text."""
 
     text: RuleText
     sizes: tuple[tuple[str, int], ...]
     place: str
 
     def __call__(self, op: Any, options: RuleOptions) -> OpShardingRule:
-        """The rule of an op; RuleError where the op does not fit the text."""
+        """Returns the rule of an op. Raises RuleError if the op does not fit the text."""
         try:
             return self.text.rule(
                 [shape_of(value.type) for value in op.operands],
@@ -116,10 +116,10 @@ class TextRule:
 
 
 def rule_from_text(text: str, place: str = "from text", /, **sizes: int) -> TextRule:
-    """A function to register: `sharding_rule("my.matmul")(rule_from_text("b i k, b k j -> b i j"))`.
+    """Returns a function to register: `sharding_rule("my.matmul")(rule_from_text("b i k, b k j -> b i j"))`.
 
-    `sizes` gives factors that shapes leave open, `(h d)` by `h=8` say. Raises RuleTextError where the text is no
-    rule, or has no factor of one of the sizes; the function raises RuleError where an op does not fit it.
+    `sizes` has the sizes of factors that shapes leave open, for example `h=8` for `(h d)`. Raises RuleTextError if the
+    text is not a rule, or has no factor of one of the sizes; the function raises RuleError if an op does not fit it.
     """
     if not isinstance(text, str):
         raise RuleTextError(f"{text!r} is not a rule: a text like 'i k, k j -> i j' is")
@@ -149,7 +149,7 @@ def _tensor(tensor: str, text: str) -> tuple[Dim, ...]:
 
 
 def _factors(tensors: Sequence[Sequence[Dim]]) -> list[str]:
-    """All factors in the order they are first named in."""
+    """Returns all factors in the order in which they are first named."""
     names = [factor for tensor in tensors for dim in tensor for factor in dim if factor not in ("1", "_", "...")]
     return list(dict.fromkeys(names))
 
@@ -206,13 +206,13 @@ def _without_ellipses(rule: RuleText, shapes: Sequence[Sequence[int]]) -> list[l
 
 @dataclass(slots=True)
 class _Sizes:
-    """The sizes of factors, read from dimensions until no more follow."""
+    """The sizes of factors, inferred from those of dimensions."""
 
     text: str
     sizes: dict[str, int]
 
     def read(self, tensors: Sequence[Sequence[Dim]], shapes: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-        """Raises RuleTextError where a dimension does not fit, or leaves two factors open."""
+        """Infers the sizes. Raises RuleTextError if a dimension does not fit, or leaves two factors open."""
         left = [
             (dim, size, f"dim {index} of {name}")
             for tensor, shape, name in zip(tensors, shapes, names, strict=True)

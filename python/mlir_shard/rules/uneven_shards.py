@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Uneven shards: what an op computes from elements behind the end of a tensor, and tensors with these replaced."""
+"""Uneven shards: how ops treat elements beyond the end of a tensor, and tensors with these elements replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.ir.op_names import op_names
 from mlir_shard.rules.linalg_loops import is_structured
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number, reduction_op
 
-# They trap or read beyond a tensor where a number is not what it should be.
+# Ops that trap or read beyond a tensor if a number is out of range.
 _FAILING = frozenset(
     (
         *op_names("arith", "ceildivsi ceildivui divsi divui floordivsi remsi remui"),
@@ -33,10 +33,10 @@ _CONVERSIONS = ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "ari
 
 
 class Mask(Enum):
-    """How elements that are no part of a tensor are kept out of a reduction.
+    """The way to keep elements that are not part of a tensor out of a reduction.
 
-    ZEROS: both operands are zero there, as only products are added up. NEUTRAL: operands are what changes nothing.
-    BODY: the body of a loop nest passes on what it has reduced so far.
+    ZEROS: both operands are zero there, as only products are added up. NEUTRAL: operands are the neutral element there.
+    BODY: the body of a loop nest yields its accumulator unchanged there.
     """
 
     ZEROS = "zeros"
@@ -45,7 +45,7 @@ class Mask(Enum):
 
 
 def mask_of(op: Any) -> Mask | None:
-    """How reductions of an op are masked; None where they cannot be."""
+    """Returns how reductions of an op are masked; None if they cannot be."""
     op = op.operation
     if op.name == "linalg.generic":
         return Mask.BODY
@@ -56,7 +56,7 @@ def mask_of(op: Any) -> Mask | None:
 
 
 def masking_number(op: Any, type_: Any) -> float | None:
-    """What the elements of an operand are that a reduction must not see; None where its type has no such number."""
+    """Returns the number for operand elements that a reduction must ignore; None if the type has no such number."""
     if op.operation.name not in _REDUCTIONS:
         # Its operands are multiplied before they are added up.
         return neutral_number(Combiner.SUM, type_.element_type)
@@ -67,7 +67,7 @@ def masking_number(op: Any, type_: Any) -> float | None:
 
 
 def may_fail(op: Any) -> bool:
-    """Whether an op, or one in its regions, fails on some numbers."""
+    """Returns whether an op, or one in its regions, fails on some numbers."""
     op = op.operation
     # A slice at known offsets reads what is there.
     if op.name in _FAILING and (op.name != "tensor.extract_slice" or len(op.operands) > 1):
@@ -76,7 +76,7 @@ def may_fail(op: Any) -> bool:
 
 
 def _adds_products(op: Any) -> bool:
-    """Whether the body of a loop nest multiplies two numbers, perhaps converted, and adds them to what there is."""
+    """Returns whether the body of a loop nest only multiplies two numbers, maybe converted, and adds products."""
     names = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
     counted = [sum(name in of for name in names) for of in (_PRODUCTS, _SUMS, _CONVERSIONS)]
     return counted[:2] == [1, 1] and sum(counted) == len(names)
@@ -89,7 +89,7 @@ _tensor = dialect("tensor")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Elements from `begin`, or the first if that is None, up to `end` along a dimension.
+    """The elements from `begin`, or the first if that is None, up to `end` along a dimension.
 
     Both are values of type `index`, or in StableHLO scalars of i64.
     """
@@ -100,17 +100,17 @@ class Bounds:
 
     @staticmethod
     def behind(dim: int, first: int, size: int, start: Any) -> Bounds:
-        """Of `size` elements from `first` on, those behind `start`, an `index` value, counted from there."""
+        """Returns the bounds of `size` elements from `first` on, relative to `start`, an `index` value."""
         return Bounds(dim, *(_arith.SubIOp(constant(one), start).result for one in (first, first + size)))
 
 
 def is_before(loop: int, end: Any) -> Any:
-    """Whether the iteration of a loop, in the body of whose op this is built, is before an `index` value."""
+    """Returns whether the iteration of a loop is before an `index` value; built in the body of the loop's op."""
     return _arith.CmpIOp(_arith.CmpIPredicate.slt, _linalg.IndexOp(loop).result, end).result
 
 
 def inside_bounds(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
-    """The tensor with a scalar in place of elements out of bounds, built at the current insertion point."""
+    """Returns the tensor with a scalar in place of elements out of bounds, built at the current insertion point."""
     type_ = value.type
     element, rank = type_.element_type, type_.rank
     empty = _tensor.EmptyOp(list(type_.shape), element, encoding=type_.encoding).result
@@ -131,7 +131,7 @@ def inside_bounds(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
 
 
 def select_inside(value: Any, bounds: Sequence[Bounds], filling: Any) -> Any:
-    """The tensor with a scalar in place of elements out of bounds, in StableHLO."""
+    """Returns the tensor with a scalar in place of elements out of bounds, in StableHLO."""
     shape = value.type.shape
     positions = stablehlo.tensor(stablehlo.i64(), *shape)
     filling = stablehlo.broadcast(filling, shape)

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Windows: which elements of an operand an op reads for an element of its result.
+"""Windows: the elements of an operand that an op reads for an element of its result.
 
-Read from the attributes of StableHLO's convolutions, windowed reductions and pads, from linalg's indexing maps, and
-from the padding of `tensor.pad` and `tosa.pad`.
+They are read from the attributes of StableHLO's convolutions, windowed reductions and pads, from linalg's indexing
+maps, and from the padding of `tensor.pad` and `tosa.pad`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _EDGES = ("edge_padding_low", "edge_padding_high")
 
 @dataclass(frozen=True, slots=True)
 class DimWindows:
-    """The windows along dimension `dim` of what an op's windows are of, `result_dim` of its results.
+    """The windows of an op along dimension `dim` of its windowed operands and `result_dim` of its results.
 
-    `position` is where the attributes of the op have them. A window has `extent` places, the next one begins `stride`
-    places on, and the first one `low` before the first element; elements are `dilation` places apart. Behind the last
-    one there are `high` places more.
+    `position` is their index in the attributes of the op. A window has `extent` places; the next one begins `stride`
+    places later, and the first one `low` places before the first element. Elements are `dilation` places apart. There
+    are `high` more places behind the last element.
     """
 
     dim: int
@@ -51,7 +51,7 @@ class DimWindows:
 
     @property
     def is_padded(self) -> bool:
-        """Whether some windows may have padding that is before the first or behind the last element."""
+        """Whether some windows may have padding before the first element or behind the last one."""
         return self.low > 0 or self.high > 0
 
     @property
@@ -60,25 +60,25 @@ class DimWindows:
         return (self.extent, self.stride, self.low, self.high, self.dilation) == (1, 1, 0, 0, 1)
 
     def tile(self, elements: int, windows: int) -> bool:
-        """Whether so many windows lie side by side in so many elements, with no padding and no other elements."""
+        """Returns whether `windows` windows lie side by side in `elements` elements, without padding or others."""
         is_plain = (self.low, self.high, self.dilation) == (0, 0, 1)
         return is_plain and self.extent <= self.stride and windows * self.stride == elements
 
     def padding_around(self, elements: int, windows: int) -> tuple[int, int]:
-        """How much is before and behind so many elements, of which the first is the first one in the first window."""
+        """Returns the padding before and behind `elements` elements; their first one is first in the first window."""
         before = self.low % self.dilation
         return before, self.stride * (windows - 1) + self.extent - before - (elements - 1) * self.dilation - 1
 
 
 def windows_along_dims(op: Any) -> tuple[DimWindows, ...]:
-    """Those of one of `WINDOWED`, but for dimensions whose windows are elements."""
+    """Returns the windows of one of `WINDOWED`, without those that are single elements, except for a convolution."""
     op = op.operation
     found = {CONVOLUTION: _of_convolution, PAD: _elements_of_pad, REDUCE_WINDOW: _of_reduce_window}[op.name](op)
     return tuple(one for one in found if op.name == CONVOLUTION or not one.are_elements)
 
 
 def set_padding(op: Any, changed: dict[int, tuple[int, int]]) -> None:
-    """Gives an op other padding before and behind at some positions, of what is between elements there as it was."""
+    """Sets the padding of an op before and behind at some positions; the padding between elements there stays."""
     attributes = op.attributes
     if op.name == PAD:
         for side, name in enumerate(_EDGES):
@@ -97,9 +97,9 @@ def set_padding(op: Any, changed: dict[int, tuple[int, int]]) -> None:
 
 
 def is_padding_neutral(op: Any) -> bool:
-    """Whether it makes no difference that what is padding in one of `WINDOWED` is an element of a shard.
+    """Returns whether the result of one of `WINDOWED` is the same if padding is made of elements of a shard.
 
-    Where it is no element, it is up to whoever runs a reduction whether it is combined.
+    If padding is not made of elements, an implementation of a reduction may combine it or not.
     """
     op = op.operation
     if op.name != REDUCE_WINDOW:
@@ -109,9 +109,9 @@ def is_padding_neutral(op: Any) -> bool:
 
 
 def cumulative_dim(op: Any) -> int | None:
-    """The dimension along which a windowed reduction is cumulative, its only one with windows; None of any other.
+    """Returns the dimension along which a windowed reduction is cumulative, its only one with windows; else None.
 
-    Only where its body is one operation, and its initial value changes nothing.
+    The body of the reduction has to be one operation, and its padding neutral, see `is_padding_neutral`.
     """
     if len(op.results) != 1 or not has_static_shapes(op):
         return None
@@ -130,7 +130,7 @@ def cumulative_dim(op: Any) -> int | None:
 
 
 def _repeats(combiner: Combiner | None, scalar: Any) -> bool:
-    """Whether it makes no difference how often a scalar is combined with elements."""
+    """Returns whether the result is the same however often a scalar is combined with elements."""
     if combiner is None or combiner.is_idempotent:
         return combiner is not None
     neutral = neutral_number(combiner, scalar.type.element_type)
@@ -167,7 +167,7 @@ def _of_convolution(op: Any) -> tuple[DimWindows, ...]:
 def _windows_at(
     op: Any, position: int, dim: int, result_dim: int, size: int, between: str, in_window: str
 ) -> DimWindows:
-    """The windows at a position, of `size` elements each; `between` and `in_window` are attributes of dilations."""
+    """Returns the windows at a position, of `size` elements; `between` and `in_window` are attributes of dilations."""
 
     def given(name: str) -> int:
         return op.attributes[name][position] if name in op.attributes else 1
@@ -184,7 +184,7 @@ Amounts = tuple[tuple[int, int], ...]
 
 
 def padding_of(op: Any) -> Amounts | None:
-    """For each dimension how many elements go before and behind it; None where that is not constant."""
+    """Returns the elements of padding before and behind each dimension; None if they are not constant."""
     op = op.operation
     if op.name == "tensor.pad":
         low, high = elements(op.attributes["static_low"]), elements(op.attributes["static_high"])
@@ -197,7 +197,7 @@ def padding_of(op: Any) -> Amounts | None:
 
 
 def scalar_of_region(op: Any) -> Any | None:
-    """The value from around a `tensor.pad` that its region gives for every element; None where it computes one."""
+    """Returns the value from outside of a `tensor.pad` that its region yields everywhere; None if it computes one."""
     block = op.operation.regions[0].blocks[0]
     if len(block.operations) != 1:
         return None
@@ -206,7 +206,7 @@ def scalar_of_region(op: Any) -> Any | None:
 
 
 _linalg = dialect("linalg")
-# Where a spatial dimension is among those of the kernel; pools have a kernel that is none of their operands.
+# The offset from a spatial dimension to that of the kernel; the kernel of a pool is not an operand.
 _KERNEL_DIMS = {
     "tosa.avg_pool2d": None,
     "tosa.conv2d": 0,
@@ -214,7 +214,7 @@ _KERNEL_DIMS = {
     "tosa.depthwise_conv2d": -1,
     "tosa.max_pool2d": None,
 }
-# The attributes that say where a slice begins and how far apart its elements are.
+# The attributes with the starts and the strides of a slice.
 _SLICES = {
     "stablehlo.slice": ("start_indices", "strides"),
     "tensor.extract_slice": ("static_offsets", "static_strides"),
@@ -223,11 +223,11 @@ _SLICES = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Along `dim` of an operand the elements from `offset + stride * i` on, `extent` of them, are read for element i of
-    the result along a factor. Other elements of the result may be made of anything.
+    """A window along `dim` of an operand and along a factor of the result.
 
-    With a `dilation` these are places, and elements are so far apart. Where the operand `is_part` of the result, other
-    elements of that are of other operands.
+    Element i of the result along the factor is made of the `extent` elements from `offset + stride * i` on. Other
+    elements of the result may be made of any elements. With a `dilation` these are places, and elements are so far
+    apart. If the operand `is_part` of the result, other elements of the result are from other operands.
     """
 
     operand: int
@@ -240,13 +240,13 @@ class Window:
     is_part: bool = False
 
     def sized(self, size: int, result_size: int) -> FactorWindow:
-        """The window of dimensions of these sizes."""
+        """Returns the window for dimensions of these sizes."""
         geometry = self.stride, self.extent, self.offset, self.dilation
         return FactorWindow(self.factor, self.operand, size, result_size, *geometry, self.is_part)
 
 
 def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """The windows along permutation factors of a rule, of which a device can be given what its shard needs."""
+    """Returns the windows along permutation factors of a rule for which a device can be given the elements it needs."""
     op = op.operation
     if not rule.permutation_factors:
         return ()
@@ -255,13 +255,13 @@ def windows_of(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def moving_windows(op: Any, blocks: Blocks) -> list[Window]:
-    """The windows of an op along factors that are sharded; none where its rule is not known."""
+    """Returns the windows of an op along factors that are sharded; no windows if its rule is not known."""
     found = () if blocks.rule is None or not blocks.factor_axes else windows_of(op, blocks.rule)
     return [window for window in found if blocks.factor_axes[window.factor]]
 
 
 def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
-    """The windows along permutation factors of a rule that the first result has a dimension of, without the op."""
+    """Returns the windows along those permutation factors that are a dimension of the first result, without the op."""
     op = op.operation
     found = []
     for window in windows_of(op, rule):
@@ -274,7 +274,7 @@ def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
 
 
 def dim_of(factor: int, mapping: TensorMapping) -> int | None:
-    """The dimension of a tensor that is of nothing but a factor, None where there is none."""
+    """Returns the dimension of a tensor that is made of only this factor; None if there is none."""
     return next((dim for dim, of in enumerate(mapping.dim_mappings) if of.factor_indices == (factor,)), None)
 
 
@@ -300,7 +300,10 @@ def _of_loops(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def mirrored_factors(op: Any, rule: OpShardingRule) -> frozenset[int]:
-    """The factors of the dimensions that a `stablehlo.reverse` reverses: its partition rule exchanges even shards."""
+    """Returns the factors of the dimensions that a `stablehlo.reverse` reverses.
+
+    Its partition rule exchanges even shards along them.
+    """
     op = op.operation
     if op.name != "stablehlo.reverse":
         return frozenset()
@@ -320,7 +323,7 @@ def _of_slice(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def _of_parts(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """Those of the operands that go with the result; each begins where the one before ends."""
+    """Returns the windows of the operands with a permutation factor; each begins where the operand before ends."""
     dim = op.attributes["dimension"].value
     found, start = [], 0
     for number, (operand, mapping) in enumerate(zip(op.operands, rule.operand_mappings, strict=True)):
@@ -332,7 +335,7 @@ def _of_parts(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """What is read for padding is replaced afterwards."""
+    """Returns the windows of a pad; elements that are read in place of padding are replaced afterwards."""
     amounts = padding_of(op)
     if amounts is None or (op.name == "tensor.pad" and scalar_of_region(op) is None):
         return ()
@@ -341,7 +344,7 @@ def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """The windows of all operands that have some; what is read for padding is replaced before."""
+    """Returns the windows of all windowed operands; elements that are read in place of padding are replaced before."""
     found = []
     for one in windows_along_dims(op):
         if one.is_padded and not is_padding_neutral(op):
@@ -354,7 +357,7 @@ def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 
 def _of_tosa(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
-    """The windows of convolutions and pools, but for averages with padding: these do not count it."""
+    """Returns the windows of convolutions and pools, except averages with padding, which do not count it."""
     padding, strides = elements(op.attributes["pad"]), elements(op.attributes["stride"])
     if op.name == "tosa.max_pool2d" and neutral_number(Combiner.MAX, op.operands[0].type.element_type) is None:
         return ()

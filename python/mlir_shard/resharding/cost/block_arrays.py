@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each device holds, lacks and receives, in elements, as arrays over the places of devices in a grid."""
+"""The elements that each device holds, lacks and receives, as arrays over the places of devices in a grid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DimChange = tuple[int, GridAxes, GridAxes]
 
 
 class BlockArrays:
-    """A tensor of `shape` on a grid with axes of these sizes."""
+    """The arrays of a tensor of `shape` on a grid with axes of these sizes."""
 
     def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self.sizes, self.shape = sizes, shape
@@ -36,7 +36,7 @@ class BlockArrays:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """The type of numbers of elements."""
+        """The type of counts of elements."""
         return integers_up_to(prod(max(size, 1) for size in self.shape) * prod(self.sizes))
 
     @cached_property
@@ -45,22 +45,22 @@ class BlockArrays:
         return np.ones((1,) * len(self._axes), self.dtype)
 
     def count(self, axes: GridAxes) -> int:
-        """The number of devices along axes, which is that of the blocks of a dimension with them."""
+        """Returns the number of devices along axes, which is the number of shards of a dimension with these axes."""
         found = self._counts.get(axes)
         if found is None:
             found = self._counts[axes] = prod([self.sizes[axis] for axis in axes])
         return found
 
     def box(self, dims: Dims) -> PerDevice:
-        """What each device holds."""
+        """Returns the elements that each device holds."""
         return self.overlap(dims, dims)
 
     def overlap(self, before: Dims, after: Dims) -> PerDevice:
-        """What each device has in common with the box it is to hold."""
+        """Returns the elements that each device's shards before and after have in common."""
         return self.overlap_in(dim_changes(before, after))
 
     def overlap_in(self, changes: Iterable[DimChange]) -> PerDevice:
-        """What each device has in common with the box it is to hold, of some of the dimensions."""
+        """Returns the elements that each device's shards before and after have in common, in some of the dimensions."""
         result = self.one
         for change in changes:
             found = self._overlaps.get(change)
@@ -72,7 +72,7 @@ class BlockArrays:
         return result
 
     def sent_directly(self, before: Dims, after: Dims) -> PerDevice:
-        """The elements that each device sends in a direct exchange, which takes them from the nearest replica."""
+        """Returns the elements that each device sends in a direct exchange, which takes them from nearest replicas."""
         result = self.one * self.replicas(before, after)
         changes = dim_changes(before, after)
         for change, (place, offsets) in zip(changes, self._askers(changes), strict=True):
@@ -82,23 +82,24 @@ class BlockArrays:
         return result - self.overlap(before, after)
 
     def replicas(self, before: Dims, after: Dims) -> int:
-        """How many devices with the same target shard receive from the same device in a direct exchange."""
+        """Returns how many devices with the same target shard receive from the same device in a direct exchange."""
         used, wanted = ({axis for axes in dims for axis in axes} for dims in (before, after))
         return self.count(tuple(used - wanted))
 
     def per_device(self, values: PerDevice) -> tuple[int, ...]:
-        """The values in the order of the mesh."""
+        """Returns the values in the order of the mesh."""
         return tuple(np.broadcast_to(values, [self.sizes[axis] for axis in self._axes]).reshape(-1).tolist())
 
     def total(self, values: PerDevice) -> int:
-        """The sum over all devices."""
+        """Returns the sum over all devices."""
         return int(values.sum()) * (prod(self.sizes) // values.size)
 
     def _askers(self, changes: Sequence[DimChange]) -> Iterator[tuple[PerDevice, PerDevice]]:
-        """The target boxes of a device and of those who ask it, each once, as one number and what is added to it.
+        """Yields, for each dimension, the target shards of the devices that may receive from a device, each once.
 
-        Those who ask are where it is along all axes that are not used before. The axes used after are different ones
-        for each dimension, so that what all of them have in common with a box is a product of sums.
+        They are an index and the numbers to add to it. A receiver has the place of the sender along all axes that are
+        not used before. Each dimension has its own axes after, so the overlaps of all receivers with a box are a
+        product of sums.
         """
         used = {axis for _, old, _ in changes for axis in old}
         for _, _, new in changes:
@@ -127,12 +128,12 @@ class BlockArrays:
 
 
 def integers_up_to(largest: int) -> np.dtype[Any]:
-    """What is to be an array of numbers up to this: NumPy's integers, or where they are too small, Python's."""
+    """Returns the type of arrays of numbers up to `largest`: NumPy's integers, or Python's if these are too small."""
     return np.dtype(np.int64 if largest < 2**61 else object)
 
 
 def dim_changes(before: Dims, after: Dims) -> tuple[DimChange, ...]:
-    """The axes of each dimension before and after."""
+    """Returns the axes of each dimension before and after."""
     return tuple((dim, *axes) for dim, axes in enumerate(zip(before, after, strict=True)))
 
 

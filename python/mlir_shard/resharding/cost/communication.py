@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one collective of a local program communicates: the bytes that devices receive, and the time that takes.
+"""The communication of one collective of a local program: the bytes that devices receive, and the seconds that takes.
 
-Both are those of `link_times` and `step_traffic`, for collectives whose groups and local tensors are all that is known.
+Both agree with `link_times` and `step_traffic`, for collectives of which only groups and local tensors are known.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CollectiveKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupAxis:
-    """A mesh axis that a group of devices is along, and how many there are; "" where only the group's size is known."""
+    """A mesh axis of a group of devices, and the number of devices along it; "" if only the group's size is known."""
 
     name: str
     size: int
@@ -41,7 +41,7 @@ class GroupAxis:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Bytes that one group receives: the device of it that receives most, and all of them."""
+    """The bytes that one group receives: the device that receives most, and all of them."""
 
     most: int
     total: int
@@ -54,13 +54,13 @@ class Communication:
     Attributes:
         kind: the collective.
         axes: the mesh axes that each group is along.
-        groups: how many groups there are.
-        operand_bytes: of each local tensor that goes in.
-        result_bytes: of each local tensor that comes out.
-        element_bytes: of an element.
-        received: the bytes received, where they do not follow from sizes: of permutations and exchanges of halos.
-        messages: of these, one after the other.
-        receivers: for each device whether it receives anything, None where all do.
+        groups: the number of groups.
+        operand_bytes: the bytes of all operands of one device.
+        result_bytes: the bytes of all results of one device.
+        element_bytes: the bytes of an element.
+        received: the bytes received, if they do not follow from sizes: of permutations and exchanges of halos.
+        messages: the number of these, one after the other.
+        receivers: for each device whether it receives anything, None if all do.
     """
 
     kind: CollectiveKind
@@ -75,28 +75,28 @@ class Communication:
 
     @property
     def group_size(self) -> int:
-        """The devices of a group."""
+        """The number of devices of a group."""
         return prod(axis.size for axis in self.axes)
 
     @property
     def bytes_received(self) -> int:
-        """By the device that receives most."""
+        """The bytes received by the device that receives most."""
         return self._received().most
 
     @property
     def total_bytes(self) -> int:
-        """Received by all devices."""
+        """The bytes received by all devices."""
         return self.groups * self._received().total
 
     def time(self, link: Callable[[str], Link]) -> float:
-        """Seconds, where `link` is that along an axis of a name; see `link_times`."""
+        """Returns the seconds of the collective, see `link_times`; `link` returns the link along an axis by name."""
         links = self._links(link)
         if not links or not self._received().total:
             return 0.0
         return self.latency(link) + self.bytes_received / min(one.bandwidth for one, _ in links)
 
     def latency(self, link: Callable[[str], Link]) -> float:
-        """The seconds of it that it takes whatever the size of its tensors; see `link_times`."""
+        """Returns the part of the seconds that does not depend on the size of the tensors. See `link_times`."""
         links = self._links(link)
         if not links or not self._received().total:
             return 0.0
@@ -109,7 +109,7 @@ class Communication:
         return longest * (self.group_size - 1 if self.kind is CollectiveKind.ALL_TO_ALL else self.messages)
 
     def _links(self, link: Callable[[str], Link]) -> list[tuple[Link, int]]:
-        """Those along the axes that have several devices, and how many."""
+        """Returns the links along axes with several devices, and the number of devices along each."""
         return [(link(axis.name), axis.size) for axis in self.axes if axis.size > 1]
 
     def _received(self) -> Received:
@@ -131,7 +131,7 @@ class Communication:
             return Received(operand * (size - 1), operand * (size - 1))
         if self.kind is CollectiveKind.RECV:
             return Received(result, result)
-        # One device has what all others are to have: its tensor, or a part of it.
+        # All other devices receive the tensor of one device, or a part of it.
         return Received(result if size > 1 else 0, result * (size - 1))
 
 

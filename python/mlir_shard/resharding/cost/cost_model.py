@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What plans have the least of, and the links by which the time of moves is worked out, see `link_times`."""
+"""The objectives of plans, and the links from which the time of moves is computed, see `link_times`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mlir_shard.resharding.steps import Move, Placement
 
 
 class Objective(Enum):
-    """What a plan has the least of; among plans that have, least time, or for TIME least bytes."""
+    """The quantity that a plan minimizes; time breaks ties, or bytes for TIME."""
 
     BYTES = "bytes"
-    """Bytes that all devices receive, altogether."""
+    """The bytes that all devices receive."""
     TIME = "time"
-    """Seconds that the moves take, one after the other."""
+    """The seconds that the moves take, one after the other."""
     MEMORY = "memory"
-    """Bytes that a device holds at once, at most."""
+    """The most bytes that a device holds at once."""
 
 
 KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
@@ -36,14 +36,14 @@ KEYS = ("latency", "bandwidth", "objective", "memory_limit", "links")
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The latencies and bandwidths by which plans are chosen, and what they have the least of.
+    """The latencies and bandwidths by which plans are chosen, and the objective that they minimize.
 
     Sub-axes have the link of their axis.
 
     Attributes:
         default: the link along axes that are not in `links`.
         links: links of mesh axes by name.
-        objective: what a plan has the least of.
+        objective: the quantity that a plan minimizes.
         memory_limit: the bytes that a device may hold, None without a limit.
 
     Raises:
@@ -67,7 +67,7 @@ class CostModel:
         return dict(self.links).get(axis, self.default)
 
     def cost(self, move: Move, before: Placement, tensor: GridTensor) -> StepCost:
-        """Returns what a move costs.
+        """Returns the cost of a move.
 
         Raises:
             ValueError: the move is not possible, see `GridTensor.after`.
@@ -158,7 +158,7 @@ def _toml() -> Any:
 
 
 def _key(name: Any) -> str:
-    """A key as a part of a line."""
+    """Returns a key as it is shown in one line of text."""
     return name if isinstance(name, str) and name.isprintable() else repr(name)
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Seconds until a message begins to arrive, and the bytes a second that a device receives.
+    """The seconds until a message begins to arrive, and the bytes per second that a device receives.
 
-    ValueError unless the latency is finite and not negative, and the bandwidth finite and positive.
+    Raises ValueError unless the latency is finite and not negative, and the bandwidth finite and positive.
     """
 
     latency: float
@@ -36,11 +36,11 @@ class Link:
 
 
 DEFAULT_LINK = Link(latency=1e-6, bandwidth=1e11)
-"""A microsecond and 100 GB/s: the order of what joins accelerators within a machine or a pod."""
+"""A microsecond and 100 GB/s: the order of links between accelerators within a machine or a pod."""
 
 
 class LinkTimes:
-    """Times on a grid, whose axes have the links of their mesh axes."""
+    """Times on a grid whose axes have the links of their mesh axes."""
 
     def __init__(self, grid: Grid, link: Callable[[str], Link]) -> None:
         self._names = tuple(atom.name for atom in grid.atoms)
@@ -53,15 +53,15 @@ class LinkTimes:
         self.seconds_per_byte = cache(self._seconds_per_byte)
 
     def ring(self, axes: GridAxes, num_bytes: int) -> float:
-        """An all-gather or reduce-scatter."""
+        """Returns the seconds of an all-gather or a reduce-scatter."""
         return self.ring_latency(axes) + num_bytes * self.seconds_per_byte(axes)
 
     def messages(self, axes: GridAxes, count: int, num_bytes: int) -> float:
-        """So many messages one after the other."""
+        """Returns the seconds of `count` messages, one after the other."""
         return count * self.latency(axes) + num_bytes * self.seconds_per_byte(axes)
 
     def messages_between(self, before: Dims, after: Dims, count: int, num_bytes: int) -> float:
-        """So many messages one after the other along the axes that have to do with a change of the dimensions' axes."""
+        """Returns the seconds of `count` successive messages along the axes that a change of the axes involves."""
         if self._only_link is not None and before != after:
             return count * self._only_link.latency + num_bytes * (1 / self._only_link.bandwidth)
         return self.messages(axes_between(Placement(before), Placement(after)), count, num_bytes)
@@ -77,33 +77,33 @@ class LinkTimes:
 
     @property
     def least_latency(self) -> float:
-        """That of the fastest link along which there are several devices."""
+        """The latency of the fastest link along which there are several devices."""
         return min((link.latency for link, size in zip(self._links, self._sizes, strict=True) if size > 1), default=0.0)
 
     @property
     def least_seconds_per_byte(self) -> float:
-        """That of the fastest link along which there are several devices."""
+        """The seconds per byte of the fastest link along which there are several devices."""
         several = (link for link, size in zip(self._links, self._sizes, strict=True) if size > 1)
         return min((1 / link.bandwidth for link in several), default=0.0)
 
 
 @lru_cache(maxsize=256)
 def link_times(grid: Grid, link: Callable[[str], Link]) -> LinkTimes:
-    """Returns the times on a grid, the same for the same links."""
+    """Returns the times on a grid, the same object for the same links."""
     return LinkTimes(grid, link)
 
 
 @cache
 def num_ring_messages(count: int) -> int:
-    """The messages one after the other of rings along the prime factors of `count`, at least 1."""
+    """Returns the number of successive messages of rings along the prime factors of `count`, which is at least 1."""
     return sum(factor - 1 for factor in prime_factors(count))
 
 
 def axes_between(before: Placement, after: Placement) -> GridAxes:
-    """The axes along which devices may differ that have to do with each other on the way between two placements.
+    """Returns the axes along which a move between two placements may exchange data, sorted.
 
-    They are those of either, but for the major-most of each dimension as far as both agree, and those of partial values
-    that stay.
+    They are the axes of either placement, except the major-most axes of each dimension that both share, and except axes
+    of partial values that stay.
     """
     found: set[int] = set(before.unreduced) - set(after.unreduced)
     for old, new in zip(before.dims, after.dims, strict=True):
@@ -114,7 +114,7 @@ def axes_between(before: Placement, after: Placement) -> GridAxes:
 
 
 def common_length(one: GridAxes, other: GridAxes) -> int:
-    """The number of axes that both begin with."""
+    """Returns the number of axes that both begin with."""
     length = 0
     while length < min(len(one), len(other)) and one[length] == other[length]:
         length += 1
@@ -123,9 +123,9 @@ def common_length(one: GridAxes, other: GridAxes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRates:
-    """Operations a second, bytes a second of its memory, and bytes a second that it receives at most.
+    """The rates of a device per second: operations, bytes of its memory, and the most bytes that it receives.
 
-    ValueError unless all are finite and positive.
+    Raises ValueError unless all are finite and positive.
     """
 
     operations: float = 1e14
@@ -138,6 +138,8 @@ class DeviceRates:
                 raise ValueError(f"{what}: a positive number a second, not {rate}")
 
     def seconds(self, operations: int, num_bytes: int) -> float:
-        """What a device takes for so many operations on so many bytes: the longer of the two, as a roofline has it
-        (Williams, Waterman, Patterson 2009)."""
+        """Returns the seconds that a device takes for `operations` operations on `num_bytes` bytes.
+
+        It is the longer of the two times, as in the roofline model (Williams, Waterman, Patterson 2009).
+        """
         return max(operations / self.operations, num_bytes / self.memory)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The elements `start` to `stop` of a dimension, which are in these blocks before and after."""
+    """The elements `start` to `stop` of a dimension, which are in one shard before and in one shard after."""
 
     start: int
     stop: int
@@ -41,9 +41,10 @@ class Segment:
 
 
 def segments_by_target(size: int, source_blocks: int, target_blocks: int) -> tuple[tuple[Segment, ...], ...]:
-    """For each target block its segments in ascending order, none where it is empty.
+    """Returns, for each target shard, its segments in ascending order; no segments if it is empty.
 
-    `size` is in elements; of a block from b to e the source blocks are number b // s to (e - 1) // s.
+    `size` is in elements; a target shard from b to e has elements of the source shards b // s to (e - 1) // s, where s
+    is the size of a source shard.
     """
     source_step, target_step = block_size(size, source_blocks), block_size(size, target_blocks)
     result = []
@@ -60,7 +61,7 @@ def segments_by_target(size: int, source_blocks: int, target_blocks: int) -> tup
 
 
 def overlap(size: int, source_blocks: int, source_block: int, target_blocks: int, target_block: int) -> int:
-    """The number of elements that a source block and a target block have in common."""
+    """Returns the number of elements that a source shard and a target shard have in common."""
     source_step, target_step = block_size(size, source_blocks), block_size(size, target_blocks)
     begin = max(source_block * source_step, target_block * target_step)
     end = min((source_block + 1) * source_step, (target_block + 1) * target_step, size)
@@ -68,11 +69,11 @@ def overlap(size: int, source_blocks: int, source_block: int, target_blocks: int
 
 
 def blocks_nest(size: int, blocks: int, other_blocks: int) -> bool:
-    """Whether each block of the coarser grid is what the next few blocks of the finer grid make.
+    """Returns whether each shard of the coarser partition consists of the next few shards of the finer one.
 
-    Only then a device can slice its block to a finer one, or a group gather their blocks to a coarser one, without
-    asking anyone else. Where the fewer blocks divide the size it is always so; of 5 elements in 2 and in 4 blocks, cut
-    at 3 and at 2 and 4, it is not.
+    Only then can a device slice its shard to a finer one, or a group gather its shards to a coarser one, without data
+    of other devices. Shards nest if one number of shards is a multiple of the other and divides the size; 2 and 4
+    shards of 5 elements, cut at 3 and at 2 and 4, do not.
     """
     if blocks == other_blocks:
         return True
@@ -85,9 +86,9 @@ def blocks_nest(size: int, blocks: int, other_blocks: int) -> bool:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Bytes that all devices have to receive together, and the one that has to receive most.
+    """The least bytes that all devices have to receive together, and that the device with most has to receive.
 
-    What each has to is worked out where it is asked for.
+    `per_device` is computed when it is needed.
     """
 
     total: int
@@ -96,15 +97,15 @@ class LowerBound:
 
     @cached_property
     def per_device(self) -> tuple[int, ...]:
-        """What each device has to receive, in the order of the target's mesh."""
+        """The bytes that each device has to receive, in the order of the target's mesh."""
         return self.of_devices()
 
 
 def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -> LowerBound:
-    """The bound for resharding from `source` to `target`; `element_size` is in bytes.
+    """Returns the bound for resharding from `source` to `target`; `element_size` is in bytes.
 
-    `total` is the sum of what each device has to receive, and more where three or more partial values are reduced.
-    Raises ValueError if there is no plan, or the element size is not positive.
+    `total` is the sum of the bytes that each device has to receive, and may be more if partial values are reduced.
+    Raises ValueError if no plan exists, or if the element size is not positive.
     """
     if element_size <= 0:
         raise ValueError(f"an element has at least 1 byte, not {element_size}")
@@ -132,7 +133,7 @@ def _bound(elements: Sequence[int], total: int, element_size: int) -> LowerBound
 
 
 def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
-    """The grid of two layouts on one mesh; None where there is none."""
+    """Returns the grid of two layouts on one mesh; None if they share none."""
     if source.mesh != target.mesh:
         return None
     dims = (*source.sharding.dim_shardings, *target.sharding.dim_shardings)
@@ -144,7 +145,7 @@ def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
 
 
 def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
-    """The elements of its target box that each device does not hold."""
+    """Returns, for each device, the number of elements of its target box that it does not hold."""
     held = _block_indices(source)
     integers = integers_up_to(prod(max(size, 1) for size in source.shape))
     kept = np.ones(target.mesh.total_size, integers)
@@ -169,7 +170,7 @@ def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
 
 
 def _block_indices(layout: TensorLayout) -> list[npt.NDArray[np.int64]]:
-    """For each dimension the block that each device holds, in the order of the mesh."""
+    """Returns, for each dimension, the index of the shard that each device holds, in the order of the mesh."""
     return [_indices(layout.mesh, dim.axes) for dim in layout.sharding.dim_shardings]
 
 
@@ -179,7 +180,7 @@ def _indices(mesh: Mesh, axes: Axes) -> npt.NDArray[np.int64]:
 
 
 def _extra_to_reduce(source: TensorLayout, target: TensorLayout, partials: int) -> int:
-    """The values beyond one for each element of each target box, see above."""
+    """Returns the values that devices have to receive beyond one for each element of each target box."""
     dims = [segments_by_target(*of_dim) for of_dim in zip(source.shape, source.blocks, target.blocks, strict=True)]
     held: defaultdict[tuple[int, Blocks], set[Blocks]] = defaultdict(set)
     kept = target.holdings(target.sharding.unreduced_axes)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a move costs: the elements that each device sends and receives, the time, and the memory."""
+"""The cost of a move: the elements that each device sends and receives, the time, and the memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mlir_shard.resharding.steps import (
 
 @dataclass(frozen=True, slots=True)
 class StepTraffic:
-    """What each device receives and sends, in the order of the mesh.
+    """The elements or bytes that each device receives and sends, in the order of the mesh.
 
     Collectives move local tensors with their padding: the same for all devices, or in a permutation for all but fixed
     points. In an all-reduce among p devices each receives p - 1 values for each element of the part that it reduces, a
@@ -41,20 +41,20 @@ class StepTraffic:
     sent: tuple[int, ...]
 
     def in_bytes(self, element_size: int) -> StepTraffic:
-        """The same in bytes rather than elements."""
+        """Returns the traffic in bytes, from that in elements."""
         return StepTraffic(*(tuple(one * element_size for one in each) for each in (self.received, self.sent)))
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTraffic:
-    """What the messages of a direct exchange come to, and in how many rounds."""
+    """The traffic of the messages of a direct exchange, and the number of rounds."""
 
     traffic: StepTraffic
     rounds: int
 
 
 def move_axes(move: Move, before: Placement, after: Placement) -> GridAxes:
-    """The grid axes along which a move is, sorted."""
+    """Returns the grid axes of a move, sorted."""
     if isinstance(move, (steps.CollectivePermute, steps.DirectExchange)):
         return axes_between(before, after)
     together = move.steps if isinstance(move, steps.Together) else (move,)
@@ -63,13 +63,13 @@ def move_axes(move: Move, before: Placement, after: Placement) -> GridAxes:
 
 @lru_cache(maxsize=256)
 def reducing_exchange(before: Placement, after: Placement, tensor: GridTensor) -> ExchangeTraffic:
-    """The direct exchange where values are reduced, for which its messages are made."""
+    """Returns the traffic of a direct exchange that reduces, for which its messages are constructed."""
     messages = direct_exchange(tensor.layout(before), tensor.layout(after))
     return ExchangeTraffic(StepTraffic(messages.bytes_received(1), messages.bytes_sent(1)), messages.num_rounds)
 
 
 def step_traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor) -> StepTraffic:
-    """The traffic of a move that leads from one placement to the other, which has to be one that can be."""
+    """Returns the traffic of a move from one placement to the other, in elements. The move has to be possible."""
     one = move.steps[0] if isinstance(move, steps.Together) else move
     if isinstance(one, steps.DirectExchange) and before.unreduced != after.unreduced:
         return reducing_exchange(before, after, tensor).traffic
@@ -89,7 +89,7 @@ def step_traffic(move: Move, before: Placement, after: Placement, tensor: GridTe
 
 
 def received_by_each(move: Move, before: Dims, after: Dims, count: int, traffic: Traffic) -> int:
-    """The elements that each device receives in a collective among `count` devices, which it sends as many of."""
+    """Returns the elements that each device receives in a collective among `count` devices; it sends as many."""
     if isinstance(move, steps.AllReduce):
         return traffic.reduced(after, count)
     if isinstance(move, steps.ReduceScatter):
@@ -103,10 +103,10 @@ def received_by_each(move: Move, before: Dims, after: Dims, count: int, traffic:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What a move takes: seconds, bytes received by the device that receives most, and by all, bytes held at once.
+    """The cost of a move: seconds, bytes received by the device that receives most, and by all, bytes held at once.
 
-    Memory is that of the local tensors before and after the move, with their padding; a slice keeps a part of the one
-    that is there.
+    Memory is that of the local tensors before and after the move, with their padding; for a slice, which keeps a part
+    of the local tensor before, it is that of this one.
     """
 
     time: float
@@ -116,7 +116,7 @@ class StepCost:
 
 
 def step_cost(move: Move, before: Placement, after: Placement, tensor: GridTensor, times: LinkTimes) -> StepCost:
-    """What a move costs that leads from one placement to the other, which has to be one that can be."""
+    """Returns the cost of a move from one placement to the other. The move has to be possible."""
     traffic = traffic_on(tensor.grid.sizes, tensor.shape)
     one = move.steps[0] if isinstance(move, Together) else move
     held = traffic.largest_box(before.dims)
@@ -147,7 +147,7 @@ def step_cost(move: Move, before: Placement, after: Placement, tensor: GridTenso
 
 
 def _exchanged(before: Placement, after: Placement, tensor: GridTensor, traffic: Traffic) -> tuple[int, int, int]:
-    """The elements that all devices, and the one that receives most, receive in a direct exchange, and its rounds."""
+    """Returns the elements received in a direct exchange, by all devices and by the one that receives most; rounds."""
     if before.unreduced != after.unreduced:
         exchange = reducing_exchange(before, after, tensor)
         received = exchange.traffic.received

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What moves make all devices together, and the busiest one, receive, in elements.
+"""The elements that all devices together, and the busiest one, receive in moves.
 
-Collectives have local tensors of one shape as operands, padding included; a direct exchange moves what devices lack.
-What depends on the places of devices is counted natively, see `lib/resharding/grid_traffic.h`.
+Collectives have local tensors of one shape as operands, padding included; a direct exchange moves missing elements
+only. Counts that depend on the places of devices are computed natively, see `lib/resharding/grid_traffic.h`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_DEVICES = 4096
 
 
 class Traffic:
-    """A tensor of `shape` on a grid with axes of these sizes."""
+    """The traffic of a tensor of `shape` on a grid with axes of these sizes."""
 
     def __init__(self, sizes: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -37,39 +37,45 @@ class Traffic:
         self.exchange_rounds = native.exchange_rounds
         # The most shards that a target shard has elements of; `exchange_rounds` is at least one less.
         self.most_senders = native.most_senders
-        # Whether what shards have in common is known without counting devices, for all placements.
+        # Whether the overlaps of shards are known without counting devices, for all placements.
         self.is_always_in_digits: bool = native.is_always_in_digits
 
     def largest_box(self, dims: Dims) -> int:
-        """The elements of a local tensor with its padding; the first device has no padding."""
+        """Returns the elements of a local tensor with its padding; the first device has no padding."""
         found = self._boxes.get(dims)
         if found is None:
             found = self._boxes[dims] = prod(map(block_size, self.shape, map(self.count, dims)))
         return found
 
     def gathered(self, before: Dims, count: int) -> int:
-        """What each device receives in an all-gather among `count` devices."""
+        """Returns the elements that each device receives in an all-gather among `count` devices."""
         return self.largest_box(before) * (count - 1)
 
     def scattered(self, after: Dims, count: int) -> int:
-        """What each device receives in a reduce-scatter among `count` devices: a shard from each other one."""
+        """Returns the elements that each device receives in a reduce-scatter among `count` devices.
+
+        It receives a shard from each other device.
+        """
         return self.largest_box(after) * (count - 1)
 
     def reduced(self, dims: Dims, count: int) -> int:
-        """What each device receives in an all-reduce among `count` devices: it reduces a part, and gets the others."""
+        """Returns the elements that each device receives in an all-reduce among `count` devices.
+
+        It reduces a part, and receives the other parts.
+        """
         box = self.largest_box(dims)
         own = -(-box // count)
         return own * (count - 2) + box
 
     def dealt(self, before: Dims, after: Dims, count: int) -> int:
-        """What each device receives in an all-to-all among `count` devices."""
+        """Returns the elements that each device receives in an all-to-all among `count` devices."""
         parts, counts = 1, self.count
         for size, old, new in zip(self.shape, before, after, strict=True):
             parts *= -(-size // max(counts(old), counts(new)))
         return parts * (count - 1)
 
     def can_exchange(self, before: Dims, after: Dims, most_messages: int) -> bool:
-        """Whether the devices times the rounds of a direct exchange are at most `most_messages`."""
+        """Returns whether the devices times the rounds of a direct exchange are at most `most_messages`."""
         most = most_messages // self.num_devices
         # Counting rounds takes longer than counting the senders of a device.
         return 0 < most >= self.most_senders(before, after) - 1 and self.exchange_rounds(before, after) <= most
@@ -77,5 +83,5 @@ class Traffic:
 
 @lru_cache(maxsize=1024)
 def traffic_on(sizes: tuple[int, ...], shape: tuple[int, ...]) -> Traffic:
-    """Returns the traffic of tensors of a shape on a grid, with what has been counted before."""
+    """Returns the traffic of tensors of a shape on a grid, which caches its counts."""
     return Traffic(sizes, shape)

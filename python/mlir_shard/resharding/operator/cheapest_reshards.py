@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The cheapest reshards around one op: Shardy's choice if none is cheaper."""
+"""The cheapest reshards around one op: Shardy's choice unless another is cheaper."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MOST_CACHED = 4096
 
 @dataclass(frozen=True, slots=True)
 class PricedReshards:
-    """What is put around an op, None where nothing is; in seconds, what that and computing it costs, of which
-    `resharding_operands` for each operand.
+    """The reshards around an op, None if nothing is resharded, and the seconds to reshard and compute it.
 
-    `cost` is None, and no operand has one, where nothing was weighed: the choice is Shardy's then.
+    `resharding_operands` has the part of `cost` that reshards each operand. If nothing was compared, the reshards are
+    Shardy's choice, `cost` is None, and `resharding_operands` is empty.
     """
 
     reshards: OpReshards | None
@@ -58,11 +58,11 @@ class CheapestReshards:
     def around(
         self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp, meshes: Mapping[str, Mesh]
     ) -> PricedReshards:
-        """The cheapest for an op with these operands and results, in this order, and this reduction.
+        """Returns the cheapest reshards for an op with these operands and results, in this order, and this reduction.
 
-        Shardy's choice is taken where none is cheaper, and without weighing where tensors are partial or sharded along
-        axes that do not divide their factors, share no grid or are too many. Raises ReshardError as `reshards_around`
-        does.
+        Shardy's choice is returned unless another is cheaper, and without a comparison if tensors are partial or
+        sharded along axes that do not divide their factors, share no grid or are too many. Raises ReshardError as
+        `reshards_around` does.
         """
         return self._cached_around(op, tensors, reduction, tuple(meshes.items()))
 
@@ -91,7 +91,7 @@ class CheapestReshards:
         return PricedReshards(reshards, best.cost, _of_operands(op, costs, best))
 
     def _cost_if_kept(self, problem: OpProblem) -> float | None:
-        """The cost of an op around which nothing is resharded or reduced, if it is seen that none cost less."""
+        """Returns the cost of an op around which nothing is resharded or reduced, if it is proved minimal, or None."""
         form = problem.form
         if form not in self._kept_axes:
             if len(self._kept_axes) >= MOST_CACHED:
@@ -105,7 +105,7 @@ class CheapestReshards:
     def between(
         self, source: TensorSharding | None, target: TensorSharding | None, tensor: OpTensor, meshes: Meshes
     ) -> float | None:
-        """What it costs to bring a tensor from one sharding to another; None where they are not to be weighed."""
+        """Returns the seconds to bring a tensor from one sharding to another; None if they cannot be computed."""
         found = op_mesh((source, target), meshes)
         if found is None:
             return 0.0 if source is None and target is None else None
@@ -121,7 +121,7 @@ class CheapestReshards:
 
 @lru_cache(maxsize=1)
 def shared_cheapest_reshards() -> CheapestReshards:
-    """Returns the choices by the planner's prices, whose cache all programs of the process share."""
+    """Returns the choices by the planner's prices, with a cache that all programs of the process share."""
     return CheapestReshards(PlannedPrices())
 
 
@@ -132,7 +132,7 @@ def _problem(
     on: MeshAndRef,
     meshes: Mapping[str, Mesh],
 ) -> OpProblem | None:
-    """The problem of an op; None where shardings have unreduced axes, or sizes are dynamic."""
+    """Returns the problem of an op; None if the mesh is empty, shardings have unreduced axes, or sizes are dynamic."""
     shardings = (*op.operands, *op.results)
     if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
         return None

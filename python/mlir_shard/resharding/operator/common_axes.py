@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The axes and the mesh along which an op computes, where the shardings of its tensors may disagree."""
+"""The axes and the mesh along which an op computes; the shardings of its tensors may disagree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PRECEDENCE = {
 def common_axes(
     projection: ShardingProjection, rule: OpShardingRule, tensor_sizes: Sequence[int], mesh: Mesh
 ) -> AxesPerFactor:
-    """Axes for each factor such that the op can work on blocks.
+    """Returns axes for each factor such that the op can compute on shards.
 
     `tensor_sizes` are in elements, of the operands, then the results.
     """
@@ -47,9 +47,10 @@ def common_axes(
 
 
 def compatible_axes(projection: ShardingProjection, rule: OpShardingRule) -> AxesPerFactor | None:
-    """The axes of each factor if all tensors agree, no two factors share one and none that cannot be sharded is.
+    """Returns the axes of each factor if they are compatible, else None.
 
-    Overflow axes do not count.
+    All tensors have to agree, no two factors may share an axis, and no factor that needs replication may have one.
+    Overflow axes are ignored.
     """
     result: list[Axes] = []
     seen: Axes = ()
@@ -65,7 +66,7 @@ def compatible_axes(projection: ShardingProjection, rule: OpShardingRule) -> Axe
 
 
 def common_axes_of_factor(projection: ShardingProjection, factor: int) -> Axes | None:
-    """The axes that all tensors with the factor have along it; None where they disagree."""
+    """Returns the axes that all tensors with the factor have along it; None if they disagree."""
     found = {sharding.axes for tensor in projection.tensors if (sharding := tensor.factors[factor]) is not None}
     if len(found) > 1:
         return None
@@ -75,7 +76,10 @@ def common_axes_of_factor(projection: ShardingProjection, factor: int) -> Axes |
 def _one_side(
     projection: ShardingProjection, rule: OpShardingRule, tensor_sizes: Sequence[int], mesh: Mesh
 ) -> AxesPerFactor:
-    """Of two tensors the one keeps its sharding that needs no permutation, is larger, or is in more blocks."""
+    """Returns axes for an op with two tensors, of which one keeps its sharding.
+
+    This is the tensor that needs no permutation, else the larger one, else the one with more shards.
+    """
     tensors = projection.tensors
 
     def preference(index: int) -> tuple[bool, int, int]:
@@ -100,7 +104,7 @@ def _one_side(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Axes that a factor may get: `weight` is the size of the tensors that have it so, or begin with it."""
+    """Axes that a factor may get; `weight` is the total size of the tensors whose axes of the factor begin so."""
 
     factor: int
     axes: Axes
@@ -134,7 +138,7 @@ def _candidates(
 def _best_candidates(
     projection: ShardingProjection, rule: OpShardingRule, tensor_sizes: Sequence[int], mesh: Mesh
 ) -> AxesPerFactor:
-    """Gives the heaviest candidate its axes and takes them from all others, until none is left."""
+    """Returns axes for each factor: the heaviest candidate gets its axes, all others lose them, until none is left."""
     assigned: list[Axes] = [()] * rule.num_factors
     waits_for = _waits_for(rule)
     candidates = _candidates(projection, rule, tensor_sizes, mesh)
@@ -149,7 +153,7 @@ def _best_candidates(
 
 
 def _waits_for(rule: OpShardingRule) -> list[set[int]]:
-    """For each factor those right before it in a dimension: until they are fully sharded its blocks are strided."""
+    """Returns, for each factor, those right before it in a dimension: unless they are fully sharded, it is strided."""
     result: list[set[int]] = [set() for _ in range(rule.num_factors)]
     for mapping in rule.tensor_mappings:
         for dim in mapping.dim_mappings:
@@ -159,7 +163,7 @@ def _waits_for(rule: OpShardingRule) -> list[set[int]]:
 
 
 def _after(one: _Candidate, best: _Candidate, assigned: Axes, mesh: Mesh) -> _Candidate | None:
-    """What is left of a candidate when `best` has been chosen."""
+    """Returns the remainder of a candidate after `best` has been chosen; None if nothing remains."""
     if one.factor == best.factor:
         if not is_strict_prefix(best.axes, one.axes):
             return None
@@ -202,17 +206,17 @@ MeshAndRef = tuple[str | Mesh, Mesh]
 
 
 def is_on_one_device(sharding: TensorSharding | None, meshes: Mapping[str, Mesh]) -> bool:
-    """Whether the sharding is one on a maximal mesh."""
+    """Returns whether the sharding is on a maximal mesh."""
     mesh = None if sharding is None else mesh_of(sharding, meshes)
     return mesh is not None and mesh.is_maximal
 
 
 def op_mesh(shardings: Sequence[TensorSharding | None], meshes: Mapping[str, Mesh]) -> MeshAndRef | None:
-    """The mesh that most of the tensors that are sharded have, with how they refer to it.
+    """Returns the mesh that most of the sharded tensors have, and the reference to it.
 
-    The meshes have to be equal but for the order of devices; the empty mesh goes with any other. None where they are
-    not, where one is maximal or unknown, and where no tensor has a sharding. Where nothing is sharded it is a mesh
-    without device ids, if there is one.
+    The meshes have to be equal except for the order of devices; the empty mesh is compatible with any other. Returns
+    None if they are not, if one is maximal or unknown, or if no tensor has a sharding. If nothing is sharded, a mesh
+    without device ids is preferred.
     """
     common = _common_mesh(shardings, meshes)
     if common is None or common[1].is_maximal:

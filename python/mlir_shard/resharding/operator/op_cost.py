@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an op costs when it is computed along given axes of its factors, and what reshards around it cost."""
+"""The cost of an op that is computed along given axes of its factors, and of the reshards around it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlir_shard.sharding.projection import FactorSharding, join_factors
 
 
 class OpCosts:
-    """The costs of one op for different axes of its factors, of which `known` are one choice."""
+    """The costs of one op for different axes of its factors; `known` is one choice of axes."""
 
     def __init__(self, problem: OpProblem, known: AxesPerFactor, reshardings: Reshardings, rates: DeviceRates) -> None:
         self._problem = problem
@@ -39,26 +39,29 @@ class OpCosts:
 
     @property
     def move_latency(self) -> float:
-        """What anything that is resharded waits at least."""
+        """The least latency of any reshard, in seconds."""
         return self._reshardings.least_latency
 
     @cached_property
     def known_price(self) -> Price:
-        """What resharding costs with the known axes."""
+        """The price of all reshards with the known axes."""
         prices = (self.tensor_price(index, self.known) for index in range(len(self._mappings)))
         return sum(prices, Price())
 
     @cached_property
     def known_compute(self) -> float:
-        """What a device computes with the known axes."""
+        """The seconds that a device computes with the known axes."""
         return self.compute.of(self.known)
 
     def least_latency(self, compute: float) -> float:
-        """What is waited for at least where a device computes for so long."""
+        """Returns the least latency to count for an op that a device computes in `compute` seconds.
+
+        It is the latency of the reshards with the known axes if the device computes longer than with these, else 0.
+        """
         return self.known_price.latency if compute > self.known_compute else 0.0
 
     def _factors_of(self, index: int) -> tuple[int, ...]:
-        """The factors on which it depends what a tensor costs."""
+        """Returns the factors that the price of a tensor depends on."""
         rule = self._problem.rule
         own = tuple(factor for dim in self._mappings[index].dim_mappings for factor in dim.factor_indices)
         return own + rule.reduction_factors if self._is_result(index) else own
@@ -67,15 +70,16 @@ class OpCosts:
         return index >= len(self._problem.rule.operand_mappings)
 
     def cost(self, axes_per_factor: Sequence[Axes]) -> float:
-        """All of it; ValueError where a tensor cannot lie so."""
+        """Returns the total cost, in seconds. Raises ValueError if a tensor cannot be sharded along these axes."""
         found = self.cost_below(axes_per_factor, inf, (0.0,) * len(self._mappings))
         assert found is not None
         return found
 
     def cost_below(self, axes_per_factor: Sequence[Axes], limit: float, least_moves: Sequence[float]) -> float | None:
-        """All of it where that is less than `limit`, else None, as soon as that is seen; ValueError as `cost`.
+        """Returns the total cost if it is less than `limit`, else None. Raises ValueError as `cost` does.
 
-        `least_moves` are the seconds that each `tensor_price` is not less than, but for rounding.
+        `least_moves` has a lower bound of the seconds of each `tensor_price`, up to rounding. The other prices are not
+        computed once the cost is known to be at least `limit`.
         """
         compute = self.compute.of(axes_per_factor)
         waited, others = self.least_latency(compute), compute + self._neighbour_cost(axes_per_factor)
@@ -91,18 +95,18 @@ class OpCosts:
         return cost if cost < limit else None
 
     def search(self, index: int, grid: Grid) -> ReshardSearch | None:
-        """What bounds `tensor_price` by placements on a finest grid, None if nothing does."""
+        """Returns the search that bounds `tensor_price` by placements on a finest grid; None if it has no bound."""
         return self._reshardings.search(grid, self._problem.tensors[index]) if self.is_bounded(index) else None
 
     def tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
-        """What it costs to reshard an operand before the op, or to reduce and reshard a result after it."""
+        """Returns the price of resharding an operand before the op, or of reducing and resharding a result after it."""
         key = self._key(index, axes_per_factor)
         if key not in self._prices:
             self._prices[key] = self._tensor_price(index, axes_per_factor)
         return self._prices[key]
 
     def sharding(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
-        """How the op takes an operand or leaves a result."""
+        """Returns the sharding in which the op takes an operand or leaves a result."""
         tensor = self._projection.tensors[index]
         dims = tuple(
             [
@@ -117,7 +121,7 @@ class OpCosts:
         return TensorSharding(mesh, dims, replicated, tensor.unreduced_axes, tensor.reduction_op)
 
     def taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
-        """A dimension of a tensor with these axes along its own factors."""
+        """Returns the sharding of a dimension of a tensor with these axes along the factors of the dimension."""
         key = index, dim, axes
         found = self._dims.get(key)
         if found is None:
@@ -134,9 +138,11 @@ class OpCosts:
         return join_factors(map(FactorSharding, axes, is_closed), sizes, self._problem.mesh)
 
     def shards(self, index: int, dim: int, taken: DimensionSharding) -> tuple[bool, int, int]:
-        """Returns whether the shards of a dimension are full both as the op has it and as it is given; then the
-        elements of a shard after resharding, and those that a device has in common with its shard before, 0 if the axes
-        do not continue each other."""
+        """Returns whether a dimension is divisible, the size of a shard after resharding, and the part held before it.
+
+        The dimension has to be divisible both in the op's sharding and in the given one. The part is the elements that
+        a device has in common with its shard before, 0 if neither list of axes continues the other.
+        """
         own, size = self._problem.shardings[index], self._problem.tensors[index].shape[dim]
         given = () if own is None else own.dim_shardings[dim].axes
         old_axes, new_axes = (taken.axes, given) if self._is_result(index) else (given, taken.axes)
@@ -150,19 +156,21 @@ class OpCosts:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
 
     def given_axes(self, index: int, dim: int, grid: Grid) -> GridAxes:
-        """The axes of a dimension of a tensor before an operand is resharded, or after a result is; none of a tensor
-        that changes its mesh."""
+        """Returns the axes of a dimension of a tensor before an operand is resharded, or after a result is.
+
+        Returns an empty tuple for a tensor that changes its mesh.
+        """
         own = self._problem.shardings[index]
         return grid.axes(own.dim_shardings[dim].axes) if own is not None and self.is_bounded(index) else ()
 
     def is_bounded(self, index: int) -> bool:
-        """Whether `tensor_price` is bounded: it is not where a tensor changes its mesh."""
+        """Returns whether `tensor_price` is bounded: only if the tensor does not change its mesh."""
         return self._own_meshes[index] == self._problem.mesh
 
     def known_if_least(self) -> float | None:
-        """The cost with the known axes where it is seen without a search that none cost less, else None.
+        """Returns the cost with the known axes if it is proved minimal without a search, else None.
 
-        It is seen where nothing is resharded or reduced, and all their axes divide operands evenly.
+        The proof requires that nothing is resharded or reduced, and that the known axes divide operands evenly.
         """
         known = self.known
         if not all(self._stays(index, known) for index in range(len(self._mappings))):
@@ -180,10 +188,10 @@ class OpCosts:
         return sum(prices, Price())
 
     def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
-        """Whether nothing is resharded or reduced."""
+        """Returns whether a tensor is neither resharded nor reduced."""
         if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
             return False
-        # Without overflow a sharding is what its factors are.
+        # Without overflow axes, the axes of the factors determine a sharding.
         factors = self._projection.tensors[index].factors
         return all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
 
@@ -191,7 +199,7 @@ class OpCosts:
         return any(axes_per_factor[factor] for factor in self._problem.rule.reduction_factors)
 
     def _changes(self, index: int, axes_per_factor: Sequence[Axes]) -> list[tuple[Placed, Placed, int]]:
-        """The changes of sharding of an operand or a result one after the other, and how many share each."""
+        """Returns the successive changes of sharding of a tensor, and for each how many partial sums share it."""
         problem = self._problem
         own = problem.shardings[index], self._own_meshes[index]
         made = self.sharding(index, axes_per_factor), problem.mesh

@@ -27,10 +27,10 @@ from mlir_shard.sharding.projection import ShardingProjection
 def dot_with_result_of_operands(
     projection: ShardingProjection, rule: OpShardingRule, tensor_sizes: Sequence[int]
 ) -> ShardingProjection:
-    """The projection with another sharding of the result, or the same where there is nothing to gain.
+    """Returns the projection with another sharding of the result, or `projection` itself if that saves nothing.
 
-    For an op with two operands and one result; `tensor_sizes` are in elements. There is where the operands agree,
-    the result disagrees with one of them in one factor, in which that operand is sharded and no smaller than the
+    For an op with two operands and one result; `tensor_sizes` are in elements. The result is changed if the operands
+    agree, the result disagrees with one of them in one factor, that operand is sharded there and no smaller than the
     result, and the result has there the axes of the contracted factors, in order.
     """
     lhs, rhs = projection.operands
@@ -73,11 +73,11 @@ def dot_with_result_of_operands(
 
 Shardings = tuple[TensorSharding | None, ...]
 ByFactor = tuple[OpShardingRule, ShardingProjection]
-"""The rule of an op, as what can be reduced makes it, and its shardings by that."""
+"""The rule of an op, with only the reductions that can be completed, and its shardings by the factors of that rule."""
 
 
 class OpKind(Enum):
-    """Ops that have ways of their own."""
+    """The kinds of ops that are resharded differently."""
 
     DOT = "two operands, contracted"
     RESHAPE = "one operand in another shape"
@@ -87,11 +87,11 @@ class OpKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ShardedOp:
-    """An op as resharding sees it.
+    """The properties of an op that its reshards depend on.
 
-    `tensor_sizes` are in elements, of the operands, then the results. Where partial results cannot be combined, its
-    reduction factors are not `reducible`. `windows` are those known along its permutation factors. `summands` is the
-    number of partial sums, its result among them, that are added and can be reduced together.
+    `tensor_sizes` are in elements, of the operands, then the results. An op is not `reducible` if its partial results
+    cannot be combined. `windows` are those known along permutation factors. `summands` is the number of partial sums,
+    including the result, that are added and can be reduced together.
     """
 
     rule: OpShardingRule
@@ -106,10 +106,12 @@ class ShardedOp:
 
 @dataclass(frozen=True, slots=True)
 class OpReshards:
-    """New shardings around an op, None where there is none.
+    """The reshards around an op.
 
-    Operands are resharded before it. It has results in `results`; those in `users` are resharded to that after it.
-    Before that all are reduced along `reduced_axes`, which gives them the shardings `reduced`.
+    `operands` has the shardings to which operands are resharded before the op, None for those that stay. `results` has
+    the shardings of the op's results. `users` has the shardings to which results are resharded after the op, None for
+    those that stay. Before that, all results are reduced along `reduced_axes`, which gives them the shardings
+    `reduced`.
     """
 
     operands: Shardings
@@ -120,11 +122,12 @@ class OpReshards:
 
 
 def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) -> OpReshards | None:
-    """What makes the shardings of an op compatible; None where nothing has to be done.
+    """Returns the reshards that make the shardings of an op compatible; None if none are needed.
 
-    In the `full` version all tensors get the op's common axes; else only the result of a dot is made to fit, where
-    that is better than what would happen otherwise, and only results that are unreduced already are reduced further.
-    Raises ReshardError where the shardings of such results lack the axes along which they are partial.
+    With `full`, all tensors get the op's common axes. Without it, only the result of a dot is made to fit, if that is
+    better than the default, and only results that are already unreduced are reduced further: then ReshardError is
+    raised if the operands shard a reduction factor of such a result differently. Returns None also if the tensors share
+    no mesh.
     """
     found = op_mesh((*op.operands, *op.results), meshes)
     if found is None:
@@ -139,7 +142,7 @@ def reshards_around(op: ShardedOp, meshes: Mapping[str, Mesh], *, full: bool) ->
 
 
 def axes_of_factors(op: ShardedOp, on: MeshAndRef, by_factor: ByFactor | None = None) -> AxesPerFactor:
-    """The axes for each factor that the full version chooses, on the mesh that the op computes on."""
+    """Returns the axes of each factor that the full version chooses, on the mesh that the op computes on."""
     rule, before = by_factor or _projection(op, on, full=True)
     if op.kind is OpKind.RESHAPE and before.tensors_with_overflow:
         return axes_of_reshape(before, rule, on[1])
@@ -153,7 +156,7 @@ def reshards_to(
     meshes: Mapping[str, Mesh],
     by_factor: ByFactor | None = None,
 ) -> OpReshards | None:
-    """What gives all tensors of an op these axes along its factors; None where nothing has to be done."""
+    """Returns the reshards that give all tensors of an op these axes along its factors; None if none are needed."""
     rule, before = by_factor or _projection(op, on, full=True)
     after = before
     for factor, axes in enumerate(axes_per_factor):
@@ -176,7 +179,7 @@ def _reshards(
     *,
     full: bool,
 ) -> OpReshards | None:
-    """What leads from one projection to the other, where results are partial along `partial` axes after it."""
+    """Returns the reshards from one projection to the other; after the op, results are partial along `partial`."""
     rule, before, after = change
     ref, mesh = on
     operands, results = after.to_shardings(rule, ref, mesh)
@@ -200,7 +203,7 @@ def _reshards(
 
 
 def with_whole_reductions(rule: OpShardingRule) -> OpShardingRule:
-    """The rule with its reduction factors unshardable, for an op that no collective can finish."""
+    """Returns the rule with unshardable reduction factors, for an op whose partial results no collective combines."""
     if not rule.reduction_factors:
         return rule
     whole = tuple(sorted(rule.need_replication_factors + rule.reduction_factors))
@@ -225,9 +228,10 @@ def _minimally_compatible(
 
 
 def _kept_axes(first: TensorSharding | None, *, full: bool) -> Axes:
-    """The axes that results are not reduced along: those they are unreduced along.
+    """Returns the axes along which results are not reduced: those along which they are unreduced.
 
-    Where conflicts may stay, an axis of a reduced factor may also shard a result, which then has no partial values.
+    Without `full`, conflicts may stay: an axis of a reduction factor may also shard a result, which then has no partial
+    values along it.
     """
     if first is None:
         return ()
@@ -237,9 +241,9 @@ def _kept_axes(first: TensorSharding | None, *, full: bool) -> Axes:
 def _around_results(
     before: Shardings, new: Sequence[TensorSharding], changed: Sequence[bool], ref: str | Mesh
 ) -> tuple[Shardings, Shardings]:
-    """What the op has for its results, and what users of those that changed want.
+    """Returns the shardings of the op's results, and the shardings that users of the changed results expect.
 
-    A sharding is attached for all results of an op: those that had none get an open one with the first that changes.
+    An op has shardings for all results or for none: results without a sharding get an open one with the first change.
     """
     own = list(before)
     users: list[TensorSharding | None] = [None] * len(own)
@@ -252,7 +256,7 @@ def _around_results(
 
 
 def _is_elsewhere(sharding: TensorSharding | None, mesh: Mesh, meshes: Mapping[str, Mesh]) -> bool:
-    """Whether blocks are on other devices than on `mesh`: sharded, with another order of devices."""
+    """Returns whether a tensor is sharded over devices in another order than that of `mesh`."""
     if sharding is None or sharding.is_fully_replicated:
         return False
     own = mesh_of(sharding, meshes)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What it costs to bring an operand or a result from one sharding to another."""
+"""The price of resharding an operand or a result."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_CACHED = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Seconds: what it takes to receive all bytes, and what has to be waited for besides."""
+    """A price in seconds: the time to receive all bytes, and the latency besides."""
 
     moving: float = 0.0
     latency: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Both."""
+        """The sum of both."""
         return self.moving + self.latency
 
     def __add__(self, other: Price) -> Price:
@@ -44,11 +44,11 @@ Placed = tuple[TensorSharding | None, Mesh]
 
 
 class ReshardPrices(Protocol):
-    """Who knows what it costs to bring a tensor from one layout to another; `least_latency` is what any move waits."""
+    """Prices of resharding a tensor from one layout to another; `least_latency` is the least latency of any move."""
 
     @property
     def least_latency(self) -> float:
-        """In seconds."""
+        """The least latency, in seconds."""
         ...
 
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
@@ -56,31 +56,31 @@ class ReshardPrices(Protocol):
         ...
 
     def search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
-        """Returns what bounds prices of a tensor between placements on a finest grid, None if nothing does."""
+        """Returns the search that bounds prices of a tensor between placements on a finest grid, or None."""
         ...
 
 
 class PlannedPrices:
-    """The prices of a planner's plans; `moving` is at the bandwidth that its cost model has for most axes."""
+    """The prices of a planner's plans; `moving` is computed with the default bandwidth of its cost model."""
 
     def __init__(self, planner: Planner | None = None) -> None:
         self._planner = planner or Planner(most_states=MOST_STATES)
 
     @property
     def least_latency(self) -> float:
-        """That of the fastest link, in seconds."""
+        """The latency of the fastest link, in seconds."""
         model = self._planner.cost_model
         return min((model.default, *(link for _, link in model.links)), key=lambda link: link.latency).latency
 
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
-        """The price of the plan; ValueError where there is none."""
+        """Returns the price of the plan. Raises ValueError if no plan exists."""
         plan = self._planner.plan(source, target, element_size)
         received = sum(step.most_bytes for step in plan.steps)
         moving = min(received / self._planner.cost_model.default.bandwidth, plan.time)
         return Price(moving, plan.time - moving)
 
     def search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
-        """The planner's native search."""
+        """Returns the planner's native search."""
         return self._planner.native_search(grid, shape, element_size)
 
 
@@ -102,11 +102,11 @@ class Reshardings:
         self.least_latency = prices.least_latency
 
     def price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
-        """From one sharding on its mesh to another; raises ValueError where no plan leads from one to the other."""
+        """Returns the price of resharding between two shardings on meshes. Raises ValueError if no plan exists."""
         return self._cached_price(source, target, tensor)
 
     def search(self, grid: Grid, tensor: OpTensor) -> ReshardSearch | None:
-        """What bounds prices of a tensor between placements on a finest grid, None if nothing does."""
+        """Returns the search that bounds prices of a tensor between placements on a finest grid, or None."""
         return self._prices.search(grid, tensor.shape, tensor.element_size)
 
     def _price(self, source: Placed, target: Placed, tensor: OpTensor) -> Price:
@@ -115,7 +115,7 @@ class Reshardings:
 
 
 def layout_of(sharding: TensorSharding | None, mesh: Mesh, tensor: OpTensor) -> TensorLayout:
-    """The layout, of a sharding in which only what places data is left."""
+    """Returns the layout of a sharding without the properties that do not place data."""
     if sharding is None:
         return TensorLayout(TensorSharding.fully_closed(len(tensor.shape), "mesh"), mesh, tensor.shape)
     dims = tuple([DimensionSharding(dim.axes, is_closed=True) for dim in sharding.dim_shardings])

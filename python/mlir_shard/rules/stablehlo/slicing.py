@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of StableHLO's ops that cut tensors, join them, and write one into another.
 
-A slice of a sharded dimension is selected from the shard, with zeros elsewhere; a concatenation joins what is near.
+A slice of a sharded dimension is selected from the shard, with zeros elsewhere; a concatenation joins elements that
+neighbours exchange.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 @sharding_rule("stablehlo.pad")
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, elements move by offsets that are known, so neighbours can exchange them."""
+    """Returns the rule of a pad: where the size changes, elements move by known offsets, between neighbours."""
     if options.computing:
         return pointwise_but(op, {one.dim for one in windows_along_dims(op)}, FactorType.PERMUTATION)
     return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
 
 
 def _selected_dims(op: Any) -> tuple[int, ...]:
-    """The dimensions along which each device finds what is in its shard of a slice, and the sum is the slice.
+    """Returns the dimensions along which each device selects the part of a slice in its shard: the sum is the slice.
 
-    Those on which the slice is not to be sharded, or for which an exchange with neighbours would receive more.
+    The slice is not sharded along them, or an exchange with neighbours is not possible or would receive more.
     """
     if not has_static_shapes(op):
         return ()
@@ -65,7 +66,7 @@ def _selected_dims(op: Any) -> tuple[int, ...]:
 
 @sharding_rule("stablehlo.slice", computing_context_key=_selected_dims)
 def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
-    """As a pad; where that brings less, or can be done, each device finds what is in its shard: a sum."""
+    """Returns the rule of a slice: that of a pad, or a sum of the parts that devices select, along `_selected_dims`."""
     if not options.computing:
         return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
     return _selecting(op, _selected_dims(op), FactorType.PERMUTATION)
@@ -73,9 +74,9 @@ def slice_(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.dynamic_slice")
 def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, the dimension must be replicated: which shard holds the slice is not known.
+    """Returns the rule of a dynamic slice: resized dimensions are replicated, as the shard with the slice is not known.
 
-    But to compute it, each device can find what is in its shard: a sum.
+    To compute the op, each device can select the part of the slice in its shard: a sum.
     """
     if not options.computing:
         return resized(op, FactorType.NEED_REPLICATION, blocked=True)
@@ -85,7 +86,10 @@ def dynamic_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def _selecting(op: Any, selected: Sequence[int], changed: FactorType) -> OpShardingRule:
-    """A factor for each dimension of the operand; along those that are `selected` the result has another, behind."""
+    """Returns a rule with a factor for each dimension of the operand, and more for the result along `selected` ones.
+
+    Along these, the factors of the operand are reductions, and the factors of the result are at the end.
+    """
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op, 1)
     for dim, size in enumerate(before):
@@ -105,9 +109,10 @@ def _has_constant_starts(op: Any) -> bool:
 
 @sharding_rule("stablehlo.dynamic_update_slice", context_key=_has_constant_starts)
 def dynamic_update_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device writes into its own shard what falls there of the update.
+    """Returns the rule by which every device writes into its shard the part of the update that falls there.
 
-    Along a dimension where the update is smaller, it must be replicated unless it is known where it goes.
+    Along a dimension where the update is smaller than the operand, the update must be replicated unless its starts are
+    constant.
     """
     shape, update = (shape_of(operand.type) for operand in list(op.operands)[:2])
     of_update = FactorType.PASS_THROUGH if _has_constant_starts(op) else FactorType.NEED_REPLICATION
@@ -122,16 +127,16 @@ def dynamic_update_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def _joins_slices(op: Any) -> bool:
-    """Whether all operands are slices, or all come from one tensor and some are slices of it: a rotation, say."""
+    """Returns whether all operands are slices, or all are from one tensor and some are its slices, as in a rotation."""
     slices = [defining_op(value, "stablehlo.slice") for value in op.operands]
     sources = [value if cut is None else cut.operands[0] for value, cut in zip(op.operands, slices, strict=True)]
     return all(slices) or (any(slices) and all(source == sources[0] for source in sources))
 
 
 def _exchanged_parts(op: Any) -> tuple[int, ...]:
-    """The operands that are brought to the shards of a result by exchanges of neighbours, rather than to all devices.
+    """Returns the operands that neighbours exchange for the shards of a result, rather than give entire to all devices.
 
-    None where the result is not in shards along the dimension.
+    Returns no operands if the result is not sharded along the dimension.
     """
     dim = op.attributes["dimension"].value
     blocks, size = shards_along(op.results[0], dim, op), op.results[0].type.shape[dim]
@@ -149,9 +154,9 @@ def _exchanged_parts(op: Any) -> tuple[int, ...]:
 
 @sharding_rule("stablehlo.concatenate", context_key=_joins_slices, computing_context_key=_exchanged_parts)
 def concatenate(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The concatenated dimension must be replicated, but where slices are joined neighbours can exchange elements.
+    """Returns the rule of a concatenation: its dimension is replicated, or a permutation if slices are joined.
 
-    To compute it, they exchange those of all operands whose elements are near, and each device has the others whole.
+    To compute the op, neighbours exchange the operands whose elements are near, and each device has the others entire.
     """
     joined = op.attributes["dimension"].value
     if options.computing:
@@ -185,7 +190,7 @@ def _concatenate_parts(op: Any, joined: int, exchanged: Sequence[int]) -> OpShar
 
 @partition_rule("stablehlo.dynamic_slice", allows_uneven=True, pure=True)
 def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
-    """The same slice of a shard where it takes all there is of a dimension; elsewhere the part that is in the shard."""
+    """Makes a dynamic slice local: along `selected_dims` it takes the part in the shard, with zeros elsewhere."""
     set_result_types(op, blocks)
     op.attributes["slice_sizes"] = stablehlo.sizes(op.results[0].type.shape)
     dims = selected_dims(blocks)
@@ -195,10 +200,10 @@ def partition_dynamic_slice(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.dynamic_update_slice", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_dynamic_update_slice(op: Any, blocks: Blocks) -> None:
-    """Each device writes what of the update falls in its shard.
+    """Makes the op local: each device writes the part of the update that falls in its shard.
 
-    Along a sharded dimension that is written in part, the shard gets room for a full update on either side, in which
-    what is not its own is written, and which is cut off again.
+    Along a sharded dimension that is written in part, the shard gets room for a full update on either side; elements
+    written there are cut off again.
     """
     blocks.check_known()
     set_result_types(op, blocks)
@@ -230,7 +235,7 @@ def _write_with_room(op: Any, blocks: Blocks, dims: list[int]) -> None:
 
 
 def _give_room(op: Any, first_start: int, shape: Sequence[int], dims: Sequence[int], blocks: Blocks) -> None:
-    """Gives an op on a slice of a shape, which begins at operands, a first operand `with_room` along dimensions."""
+    """Gives an op on a slice of `shape`, whose starts are operands, a first operand `with_room` along dimensions."""
     with ir.InsertionPoint(op), op.location:
         starts = [stablehlo.convert(start, stablehlo.i64()) for start in list(op.operands)[first_start:]]
         for dim in dims:
@@ -243,7 +248,7 @@ def _give_room(op: Any, first_start: int, shape: Sequence[int], dims: Sequence[i
 
 
 def selected_dims(blocks: Blocks) -> list[int]:
-    """The dimensions along which the first operand is sharded, and the first result is not."""
+    """Returns the dimensions along which the first operand is sharded and the first result is not."""
     if not blocks.operands or not blocks.results:
         return []
     counts = zip(blocks.operands[0].counts, blocks.results[0].counts, strict=True)
@@ -253,10 +258,11 @@ def selected_dims(blocks: Blocks) -> list[int]:
 def with_room(
     value: Any, starts: Sequence[Any], shape: Sequence[int], dims: Sequence[int], blocks: Blocks
 ) -> tuple[Any, list[Any]]:
-    """A shard with zeros around it, and where in that a slice of `shape` begins that is inside of the global tensor.
+    """Returns a shard with zeros around it, and the start in it of a slice of `shape` of the global tensor.
 
-    `starts` are scalars of i64. Along `dims` there is room for a full slice on either side; one that is further away
-    begins at an end, where it has zeros alone. Built at the current insertion point.
+    `starts` are scalars of i64; the slice has to be inside of the global tensor. Along `dims` there is room for a full
+    slice on either side; a slice that is further away begins at an end, where it reads only zeros. Built at the current
+    insertion point.
     """
     tensor: BlockedTensor = blocks.operands[0]
     room = [shape[dim] if dim in dims else 0 for dim in range(len(shape))]
@@ -272,9 +278,9 @@ def with_room(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a device has of an operand that is the part of a result from `start` on.
+    """The elements that a device has of an operand that is the part of a result from `start` on.
 
-    The device of shard p has its elements from `p * step - below` on.
+    The device of shard p has the operand's elements from `p * step - below` on.
     """
 
     value: Any
@@ -285,7 +291,7 @@ class Part:
 
 @partition_rule("stablehlo.concatenate", allows_uneven=True, pure=True)
 def partition_concatenate(op: Any, blocks: Blocks) -> None:
-    """The same on shards, but along its dimension, where a caller has brought each device what is near."""
+    """Makes a concatenation local: along its dimension, each device joins the parts that the caller brought to it."""
     dim = op.attributes["dimension"].value
     if not blocks.windows:
         set_result_types(op, blocks)
@@ -316,9 +322,9 @@ def partition_concatenate(op: Any, blocks: Blocks) -> None:
 
 
 def joined_parts(parts: Sequence[Part], dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
-    """The shard, of `size` elements, of what parts make one behind the other, at the current insertion point.
+    """Returns the shard, of `size` elements, of the concatenation of parts, built at the current insertion point.
 
-    `place` gives a scalar of i64: what a function is of the number of this device's shard.
+    `place` returns, as a scalar of i64, the value of a function of this device's shard index.
     """
     begin = place(lambda number: number * size)
     chosen = None
@@ -336,14 +342,14 @@ def joined_parts(parts: Sequence[Part], dim: int, size: int, place: Callable[[Ca
 
 
 def _at_block(part: Part, dim: int, size: int, place: Callable[[Callable[[int], int]], Any]) -> Any:
-    """A shard, with the elements of a part where they are in it."""
+    """Returns a shard with the elements of a part where they are in the shard."""
     rank, own = part.value.type.rank, part.value.type.shape[dim]
     room = [size if one == dim else 0 for one in range(rank)]
     zero = stablehlo.splat(stablehlo.tensor(part.value.type.element_type), 0)
     padded = stablehlo.pad(part.value, zero, room, room, [0] * rank)
 
     def start(number: int) -> int:
-        # Where nothing is in the shard, it is all the same what is there.
+        # If no element of the part is in the shard, its values are not used.
         wanted = number * size - part.start - (number * part.step - part.below) + size
         return min(max(wanted, 0), own + size)
 
