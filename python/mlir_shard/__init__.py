@@ -44,7 +44,7 @@ __all__ = [
     "warn",
 ]
 
-# Where each public name is defined, and under what name there; a module has none.
+# The module that defines each public name, and the name in that module; empty for a module.
 _ORIGINS = {
     "Mesh": ("sharding", "Mesh"),
     "P": ("sharding.partition_spec", "PartitionSpec"),

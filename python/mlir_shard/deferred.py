@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class Deferred(ModuleType):
-    """Stands for the module that `load` returns."""
+    """A stand-in for the module that `load` returns."""
 
     def __init__(self, name: str, load: Callable[[], ModuleType]) -> None:
         super().__init__(name)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How often Python looks for garbage while passes run: what they make lives until they end."""
+"""The frequency of garbage collections while passes run: most objects that passes create live until they end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
 
 _lock = threading.Lock()
-# One for each context that is open, in all threads; and what is set again after the last one.
+# The number of open contexts in all threads, and the thresholds to restore after the last one.
 _open = 0
 _before: tuple[int, int, int] = gc.get_threshold()
 
 
 @contextlib.contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Collects garbage at most once in `ALLOCATIONS_BETWEEN_COLLECTIONS`; not at all where that is switched off."""
+    """Collects garbage at most once in `ALLOCATIONS_BETWEEN_COLLECTIONS`; not at all if collection is disabled."""
     global _open, _before
     with _lock:
         if not _open:

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The MLIR bindings underneath: the only file that knows which package they come in.
+"""The MLIR bindings of the host: the only file that depends on the package that contains them.
 
-The bindings are looked for under the names in `CANDIDATES`, in that order; the environment variable
-`MLIR_SHARD_HOST` names another package, and then no other is tried. The idea of a resolved prefix is
-that of LLVM's eudsl-python-extras.
+The bindings are searched under the names in `CANDIDATES`, in that order. If the environment variable
+`MLIR_SHARD_HOST` names another package, no other is tried. The resolved prefix follows LLVM's
+eudsl-python-extras.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HostError(ImportError):
 
 
 def _is_bindings(package: str) -> bool:
-    """Whether `package` is a build of MLIR's Python bindings, not a namesake or a placeholder."""
+    """Returns whether `package` is a build of MLIR's Python bindings, not a namesake or a placeholder."""
     try:
         return importlib.util.find_spec(f"{package}._mlir_libs") is not None
     except ModuleNotFoundError:
@@ -56,7 +56,7 @@ PREFIX = _resolve()
 
 
 def module(name: str) -> ModuleType:
-    """The module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
+    """Returns the module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
     try:
         # A KeyboardInterrupt in an import made by native code would abort the process.
         with uninterrupted():
@@ -66,7 +66,7 @@ def module(name: str) -> ModuleType:
 
 
 def _ir() -> ModuleType:
-    """The module `ir`, which finds NumPy only when it builds attributes from arrays: importing it takes the longest."""
+    """Imports the module `ir` without NumPy, which takes the longest: NumPy is imported when `ir` first uses it."""
     if "numpy" in sys.modules:
         return module("ir")
 
@@ -101,17 +101,17 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def dialect(name: str) -> Any:
-    """Returns the host's wrappers of the dialect `name`, imported at the first use: those of linalg take 0.1 s."""
+    """Returns the host's wrappers of the dialect `name`, imported at the first use: importing linalg takes 0.1 s."""
     return Deferred(name, lambda: module(f"dialects.{name}"))
 
 
 def execution_engine() -> ModuleType:
-    """The host's JIT, `ExecutionEngine`."""
+    """Returns the host's JIT, `ExecutionEngine`."""
     return module("execution_engine")
 
 
 def runtime() -> ModuleType:
-    """The host's conversions between NumPy arrays and memref descriptors."""
+    """Returns the host's conversions between NumPy arrays and memref descriptors."""
     return module("runtime")
 
 
@@ -120,29 +120,29 @@ def _extension(name: str) -> ModuleType:
 
 
 def library_directory() -> Path:
-    """The folder of the host's shared libraries."""
+    """Returns the folder of the host's shared libraries."""
     return Path(_extension("_mlir").__file__ or "").parent
 
 
 def capi_library() -> Path:
-    """The shared library that exports MLIR's C API."""
+    """Returns the shared library that exports MLIR's C API."""
     for path in sorted(library_directory().glob("lib*CAPI*.so*")) + sorted(library_directory().glob("lib*CAPI*.dylib")):
         return path
     raise HostError(f"the MLIR bindings in `{PREFIX}` hold no library with the C API in {library_directory()}")
 
 
 def capsule_prefix() -> str:
-    """What the name of a capsule begins with in which the bindings hand out a C API object; its class follows."""
+    """Returns the prefix of the names of the capsules that hold C API objects of the bindings; the class follows it."""
     return f"{_extension('_mlir').__name__.split('.')[0]}.ir."
 
 
-# Of what is registered once for all threads.
+# Guards the registrations, which are done once for all threads.
 _registration = threading.Lock()
 _passes_registered = False
 
 
 def register_passes() -> None:
-    """Registers upstream's and StableHLO's passes; upstream's come with the bindings. Idempotent."""
+    """Registers the passes of StableHLO; those of upstream come registered with the bindings. Idempotent."""
     global _passes_registered
     with _registration:
         if not _passes_registered:
@@ -151,16 +151,16 @@ def register_passes() -> None:
 
 
 def stablehlo_version() -> tuple[int, ...]:
-    """The version of StableHLO in the bindings."""
+    """Returns the version of StableHLO in the bindings."""
     return tuple(map(int, _extension("_stablehlo").get_current_version().split(".")))
 
 
-# CHLO and VHLO have no registration of their own in the bindings: a context gets them from the passes that need them.
+# The bindings have no function that registers CHLO and VHLO: a context gets them from the passes that need them.
 _DIALECT_CARRIERS = "builtin.module(func.func(stablehlo-complex-math-expander),stablehlo-legalize-to-vhlo)"
 
 
-# The bindings look for a Python module of wrappers whenever they make a view of an operation, and for these dialects
-# there is none to find: each look would search the import path again.
+# The bindings search for a Python module of wrappers whenever they make a view of an operation. These dialects have no
+# such module, so each search would go through the import path again.
 _DIALECTS_WITHOUT_WRAPPERS = ("stablehlo", "chlo", "vhlo", "sdy")
 
 
@@ -173,7 +173,7 @@ def _forestall_wrapper_lookups() -> None:
 
 
 def _view_elements(attribute: Any) -> Any:
-    """The view of an elements attribute, also of complex numbers, of which the bindings raise TypeError."""
+    """Returns the view of an elements attribute, also of complex numbers, for which the bindings raise TypeError."""
     element_type = ir.ShapedType(attribute.type).element_type
     if isinstance(element_type, ir.FloatType):
         return ir.DenseFPElementsAttr(attribute)
@@ -195,7 +195,7 @@ def _register_views(context: Any) -> None:
 
 
 def load_upstream(context: Any) -> None:
-    """Loads every upstream dialect, StableHLO, CHLO and VHLO into a context, and makes it one of one thread."""
+    """Loads every upstream dialect, StableHLO, CHLO and VHLO into a context, and makes the context single-threaded."""
     register_passes()
     _forestall_wrapper_lookups()
     context.enable_multithreading(False)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How a dialect takes part in sharding: what its ops are to propagation, registered by op name.
+"""The interfaces through which dialects take part in sharding: properties of ops, registered by op name.
 
     from mlir_shard import interfaces
 
@@ -8,10 +8,10 @@
     interfaces.elementwise("attn.scale")
     interfaces.op_priorities("attn.scores", "attn.attend")
 
-All of it is by name, so it serves dialects of any origin: defined in Python and registered by `register_dialect`,
-loaded from elsewhere, or not registered at all. What is registered counts for every pass that begins afterwards.
-Whatever cannot be as it is said raises RegistrationError; what goes wrong when an op is asked about becomes an error
-at the op that names the function. `docs/user-dialects.md` walks through an example.
+Registration is by name, so it works for dialects of any origin: defined in Python and registered by `register_dialect`,
+loaded from elsewhere, or not registered at all. A registration applies to every pass that begins afterwards. An
+inconsistent one raises RegistrationError. If a registered function fails for an op, an error that names the function
+is emitted at the op. `docs/user-dialects.md` walks through an example.
 """
 
 from __future__ import annotations
@@ -81,22 +81,22 @@ def sharding_rule(
     when: Callable[[Any], bool] | None = None,
     context_key: Callable[[Any], Hashable] | None = None,
 ) -> Callable[[RuleFunction], RuleFunction] | None:
-    """Registers the sharding rule of ops: how the dimensions of their operands and results go together.
+    """Registers the sharding rule of ops: how the dimensions of their operands and results correspond.
 
-    With `text` the rule is that text, in the manner of einsum, operands before results: `"i k, k j -> i j"`. A word is
+    With `text` the rule is that text, in the style of einsum, operands before results: `"i k, k j -> i j"`. A word is
     a factor; `(h d)` is a dimension made of several, `_` one that cannot be sharded, `...` any leading dimensions.
-    A factor in no result is reduced; types of factors are said behind: `"b i -> b i permutation={i}"`, or
-    `reduction`, `need_replication`, `blocked_propagation`. `sizes` gives the factors that shapes leave open.
+    A factor in no result is reduced; types of factors follow the rule: `"b i -> b i permutation={i}"`, or
+    `reduction`, `need_replication`, `blocked_propagation`. `sizes` gives the factors that shapes do not determine.
 
-    Without `text` this decorates a function of the op and the `RuleOptions` that gives an `OpShardingRule`, made by
-    for example a `RuleBuilder`, or None where the op cannot be sharded:
+    Without `text` this decorates a function of the op and the `RuleOptions` that returns an `OpShardingRule`, made for
+    example by a `RuleBuilder`, or None if the op cannot be sharded:
 
         @interfaces.sharding_rule("attn.softmax")
         def softmax(op, options):
             *batch, last = op.results[0].type.shape
             ...
 
-    It is called once per distinct op: name, types and attributes; `context_key` returns what else it depends on.
+    It is called once per distinct op: name, types and attributes; `context_key` returns anything else it depends on.
     `names` are names of ops, or all of a dialect, `"attn.*"`; with `when` the rule is also that of every op for which
     `when` holds, decided once per op name. A later registration for a name replaces an earlier one.
     """
@@ -119,8 +119,8 @@ def sharding_rule(
 def elementwise(*names: str) -> None:
     """Declares ops, or all of a dialect (`"attn.*"`), to be elementwise, like MLIR's trait Elementwise.
 
-    They have the sharding rule of such ops, one factor for each dimension; they propagate early; and constants that go
-    through them stay constants.
+    Such ops have a sharding rule with one factor for each dimension; they propagate early; and their results are
+    constants if their operands are.
     """
     check_op_names(names)
     _elementwise.register_elementwise(*names)
@@ -129,16 +129,16 @@ def elementwise(*names: str) -> None:
 def constant_like(*names: str) -> None:
     """Declares ops without operands to be constants, like Shardy's trait ConstantLike.
 
-    Each use of it gets a copy of its own, so that unrelated uses may be sharded differently.
+    Each use of a constant gets its own copy, so that unrelated uses may be sharded differently.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS.update(names)
 
 
 def constant_op(*names: str) -> None:
-    """Declares ops to be the constants of their dialect: `constant_like`, with their value in an attribute.
+    """Declares ops to be the constants of their dialect: `constant_like`, with the value in an attribute.
 
-    After propagation, equal ones with equal shardings become one again.
+    After propagation, equal constants with equal shardings are merged again.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS.update(names)
@@ -146,9 +146,10 @@ def constant_op(*names: str) -> None:
 
 
 def constant_foldable(*names: str) -> None:
-    """Declares ops to make constants of constants, like Shardy's trait ConstantFoldable: slices, reshapes.
+    """Declares ops whose results are constants if their operands are, like Shardy's trait ConstantFoldable.
 
-    Where all their operands are constant, their result is split like a constant, with all that makes it.
+    Examples are slices and reshapes. If all operands are constant, each use of the result gets its own copy, as with a
+    constant, together with copies of the ops that compute it.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS_OF_CONSTANTS.update(names)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Putting off the signals that end a process."""
+"""Deferral of the signals that end a process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Puts off signals that have a handler in Python until the end of the context, such as a second interrupt."""
+    """Defers signals that have a handler in Python, such as a second interrupt, until the end of the context."""
     if threading.current_thread() is not threading.main_thread():
         # Handlers run in the main thread.
         yield

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dialects' own syntax in and out of a host that has none for dialects defined at run time.
+"""Parsing and printing of dialects' custom syntax, which the host does not support for dialects defined at run time.
 
-Text is translated on its way in (`to_host`) and out (`to_sdy`), from the assembly formats in ODS; the host parses,
-prints and verifies what lies between.
+Text is translated before the host parses it (`to_host`) and after the host prints it (`to_sdy`), according to the
+assembly formats in ODS.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def __getattr__(name: str) -> Any:
 
 
 def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
-    """The value of an attribute from its text without name: `parse_value("sharding", '<@mesh, [{"x"}]>')`.
+    """Parses the value of an attribute from its text without name: `parse_value("sharding", '<@mesh, [{"x"}]>')`.
 
-    Raises AsmSyntaxError.
+    Raises AsmSyntaxError if the text is not valid.
     """
     cursor = Cursor(as_bytes(text))
     value = SYNTAXES[dialect].parse(mnemonic, cursor)
@@ -63,10 +63,10 @@ def mnemonic_of_type(type_: type, dialect: str = "sdy") -> str:
 
 
 def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
-    """Returns the mnemonic of the attribute that `value` is one of. Raises TypeError if there is none."""
+    """Returns the mnemonic of the attribute that has `value` as a value. Raises TypeError if there is none."""
     return mnemonic_of_type(type(value), dialect)
 
 
 def print_value(value: Any, dialect: str = "sdy") -> str:
-    """The text of a value without its attribute's name; the inverse of `parse_value`."""
+    """Returns the text of a value without its attribute's name; the inverse of `parse_value`."""
     return SYNTAXES[dialect].print(mnemonic_of(value, dialect), value)

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attribute values of a dialect, read and printed in the assembly formats of its ODS definitions.
+"""Attribute values of a dialect, parsed and printed in the assembly formats of its ODS definitions.
 
-Spaces are put by the rules of MLIR's own printers. The dialects whose syntax is translated are registered here.
+Spaces follow the rules of MLIR's own printers. The dialects whose syntax is translated are registered here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlir_shard.ods.model import AttrDef, DialectDef, OpDef, ParameterDef, attri
 
 
 class SpacedText:
-    """Text put together element by element."""
+    """A text that is assembled element by element, with spaces between elements."""
 
     __slots__ = ("_emit_space", "_last_was_punctuation", "_parts")
 
@@ -44,7 +44,7 @@ class SpacedText:
         return text not in (">)}]," if self._last_was_punctuation else "<>(){}[],")
 
     def whitespace(self, text: str) -> None:
-        """Adds white space that the format asks for; empty text takes away the space that would follow."""
+        """Adds the white space that the format specifies; empty text suppresses the space that would follow."""
         self._parts.append(text)
         self._emit_space = False
         self._last_was_punctuation = not text
@@ -58,7 +58,7 @@ class SpacedText:
         self._last_was_punctuation = False
 
     def dictionary(self, text: str) -> None:
-        """Adds an attribute dictionary, which brings its own space and may be empty."""
+        """Adds an attribute dictionary with a space in front of it; adds nothing if it is empty."""
         if text:
             self._parts.append(f" {text}")
         self._last_was_punctuation = False
@@ -68,11 +68,11 @@ class SpacedText:
 
 
 Aliases = Callable[[str], Any]
-"""Gives the value of an attribute alias by its name without `#`; raises KeyError for one that is not defined."""
+"""Returns the value of an attribute alias by its name without `#`; raises KeyError if it is not defined."""
 
 
 class CustomSyntax(Protocol):
-    """The syntax of the parameters in a `custom<...>` directive."""
+    """The syntax of the parameters of a `custom<...>` directive."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Reads the parameters at `reader.cursor`."""
@@ -113,7 +113,7 @@ class DialectSyntax:
         return str(text).lstrip(" ")
 
     def attribute(self, mnemonic: str) -> AttrDef:
-        """Returns the definition of the attribute `mnemonic`. Raises KeyError."""
+        """Returns the definition of the attribute `mnemonic`. Raises KeyError if there is none."""
         found = self.definition.attribute(mnemonic)
         if found is None:
             raise KeyError(mnemonic)
@@ -140,7 +140,7 @@ class DialectSyntax:
         return mnemonic, value
 
     def named_attribute(self, mnemonic: str, text: str) -> str:
-        """Returns the attribute with its name in front of `text`, as MLIR prints it."""
+        """Returns `text`, the value of an attribute, with the attribute's name in front of it, as MLIR prints it."""
         namespace = self.definition.name
         return f"#{namespace}.{mnemonic}{text}" if text.startswith("<") else f"#{namespace}<{mnemonic}{text}>"
 
@@ -177,17 +177,17 @@ SYNTAXES: dict[str, DialectSyntax] = {}
 
 
 def register(syntax: DialectSyntax) -> None:
-    """Registers the syntax of a dialect, in place of one registered before: its text is translated from now on."""
+    """Registers the syntax of a dialect, whose text is translated from now on; replaces an earlier registration."""
     SYNTAXES[syntax.definition.name] = syntax
 
 
 def operation_names() -> set[str]:
-    """The names of the operations of all dialects."""
+    """Returns the names of the operations of all registered dialects."""
     return {name for syntax in SYNTAXES.values() for name in syntax.operations}
 
 
 def hidden_attributes() -> list[tuple[str, list[str]]]:
-    """The names of operations that carry attributes which no text shows, with the names of these."""
+    """Returns the names of operations with attributes that are not printed, each with the names of these attributes."""
     operations = [item for syntax in SYNTAXES.values() for item in syntax.operations.items()]
     return [(name, hidden) for name, op in operations if (hidden := attribute_names(op))]
 
@@ -196,14 +196,14 @@ _OPERATION_NAME = re.compile(r'"?((\w+)\.[\w$.]+)"?')
 
 
 def operation_at(text: str, offset: int) -> tuple[DialectSyntax, str, int]:
-    """Returns the syntax and the name of the operation of one of the dialects at `offset`, and where that name ends."""
+    """Returns the dialect syntax and the name of the operation at `offset`, and the end of the name in the text."""
     match = _OPERATION_NAME.match(text, offset)
     assert match is not None
     return SYNTAXES[match[2]], match[1], match.end()
 
 
 class AttributeReader:
-    """Reads attribute values at a cursor."""
+    """A reader of attribute values at a cursor."""
 
     def __init__(self, syntax: DialectSyntax, cursor: Cursor, aliases: Aliases | None) -> None:
         self.syntax = syntax
@@ -300,7 +300,7 @@ class AttributeReader:
 
 
 def argument_names(element: Custom) -> tuple[str, ...]:
-    """Returns the arguments of a `custom` directive: the names of parameters, and strings as they are."""
+    """Returns the arguments of a `custom` directive: the names of parameters, and strings without quotes."""
     return tuple(
         argument.name if isinstance(argument, Variable) else str(argument).strip('"') for argument in element.arguments
     )

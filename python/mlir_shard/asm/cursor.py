@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A place in MLIR text, and the tokens that can be read there.
+"""A position in MLIR text, and functions that read tokens there.
 
-Only as much of MLIR's lexical syntax is known as is needed to find where a name, a literal, a type or an attribute
-ends (https://mlir.llvm.org/docs/LangRef/): what is inside stays the host's business.
+This implements the part of MLIR's lexical syntax (https://mlir.llvm.org/docs/LangRef/) that is needed to find the end
+of a name, a literal, a type or an attribute. The host parses their contents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class AsmSyntaxError(Exception):
-    """Text that is not in the syntax expected; `offset` says where in the text."""
+    """A text does not have the expected syntax; `offset` is the position of the error in the text."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ _NAMED_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 
 
 def unescape(literal: str) -> str:
-    """The bytes, a character each, that a string literal without its quotes stands for."""
+    """Returns the bytes of a string literal without its quotes, with one character for each byte."""
     if "\\" not in literal:
         return literal
     return _ESCAPE.sub(_unescaped, literal)
@@ -53,29 +53,29 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def escape(characters: str) -> str:
-    """The inverse of `unescape`, as MLIR prints strings."""
+    """Escapes the characters of a string as MLIR prints them; the inverse of `unescape`."""
     return "".join(
         "\\\\" if c == "\\" else c if " " <= c <= "~" and c != '"' else f"\\{ord(c):02X}" for c in characters
     )
 
 
 def as_bytes(text: str) -> str:
-    """The text with one character for each byte of its UTF-8, which is how MLIR counts columns and escapes strings."""
+    """Returns the text with one character for each byte of its UTF-8, as MLIR counts columns and escapes strings."""
     return text if text.isascii() else text.encode(errors="surrogateescape").decode("latin-1")
 
 
 def as_text(characters: str) -> str:
-    """The inverse of `as_bytes`; bytes that are no UTF-8 become surrogates."""
+    """Returns the text of characters that stand for bytes of UTF-8, invalid ones as surrogates: `as_bytes` inverted."""
     return characters if characters.isascii() else characters.encode("latin-1").decode(errors="surrogateescape")
 
 
 def quoted(text: str) -> str:
-    """A string literal that stands for `text`."""
+    """Returns a string literal with the value `text`."""
     return f'"{escape(as_bytes(text))}"'
 
 
 class Cursor:
-    """A position that moves on through `text`; characters stand for bytes, so that columns are MLIR's."""
+    """A position that moves forward in `text`. Each character stands for a byte, so that columns agree with MLIR's."""
 
     __slots__ = ("position", "text")
 
@@ -84,11 +84,11 @@ class Cursor:
         self.position = position
 
     def error(self, message: str, offset: int | None = None) -> AsmSyntaxError:
-        """An error at the next token, or at `offset`."""
+        """Returns an error at the next token, or at `offset`."""
         return AsmSyntaxError(self._next() if offset is None else offset, message)
 
     def found(self) -> str:
-        """What stands at the next token, for a message."""
+        """Returns the text at the next token, quoted for a message."""
         start = self._next()
         rest = self.text[start : start + 20].split("\n")[0]
         return f"`{rest}`" if rest else "the end of the text"
@@ -100,21 +100,21 @@ class Cursor:
         return token
 
     def located(self, read: Callable[[], T | None], expected: str) -> tuple[int, T]:
-        """Returns the offset of the next token, and what `read` reads there. Raises AsmSyntaxError."""
+        """Returns the offset of the next token and the result of `read` there. Raises AsmSyntaxError if it is None."""
         self.skip_space()
         return self.position, self.required(read(), expected)
 
     def _next(self) -> int:
-        """The offset of the next token."""
+        """Returns the offset of the next token."""
         match = SPACE.match(self.text, self.position)
         return match.end() if match else self.position
 
     def skip_space(self) -> None:
-        """Moves over blanks, line ends and comments."""
+        """Skips blanks, line ends and comments."""
         self.position = self._next()
 
     def at(self, literal: str) -> bool:
-        """Whether `literal` stands next; a word must end where it ends."""
+        """Returns whether `literal` is next; if it is a word, the text must not continue the word."""
         start = self._next()
         if not self.text.startswith(literal, start):
             return False
@@ -124,18 +124,18 @@ class Cursor:
         return not (after.isalnum() or after in ("_", "$"))
 
     def at_end(self) -> bool:
-        """Whether nothing but blanks is left."""
+        """Returns whether only blanks and comments are left."""
         return self._next() >= len(self.text)
 
     def accept(self, literal: str) -> bool:
-        """Moves over `literal` if it stands next."""
+        """Skips `literal` if it is next; returns whether it was."""
         if not self.at(literal):
             return False
         self.position = self._next() + len(literal)
         return True
 
     def expect(self, literal: str) -> None:
-        """Moves over `literal`, which must stand next."""
+        """Skips `literal`. Raises AsmSyntaxError if it is not next."""
         if not self.accept(literal):
             raise self.error(f"expected '{literal}', found {self.found()}")
 
@@ -147,27 +147,27 @@ class Cursor:
         return match[0]
 
     def identifier(self) -> str | None:
-        """The identifier that stands next, if any."""
+        """Reads an identifier; returns None if there is none."""
         return self._match(_IDENTIFIER)
 
     def dotted_identifier(self) -> str | None:
-        """The identifier, dots included, that stands next, if any."""
+        """Reads an identifier that may contain dots; returns None if there is none."""
         return self._match(_DOTTED_IDENTIFIER)
 
     def integer(self) -> int | None:
-        """The integer that stands next, if any."""
+        """Reads an integer; returns None if there is none."""
         start, digits = self._next(), self._match(_INTEGER)
         if digits is not None and len(digits) > _MOST_DIGITS:
             raise self.error(f"an integer of {len(digits)} digits is too large", start)
         return None if digits is None else int(digits)
 
     def string(self) -> str | None:
-        """The string literal that stands next, unescaped, if any."""
+        """Reads a string literal and returns its value; None if there is none."""
         start, literal = self._next(), self._match(_STRING)
         return None if literal is None else self._unescape(literal[1:-1], start + 1)
 
     def _unescape(self, literal: str, start: int) -> str:
-        """What stands between the quotes of a string literal, from an offset on."""
+        """Returns the value of a string literal without its quotes, which begins at the offset `start`."""
         valid = _NO_ESCAPE.match(literal)
         end = 0 if valid is None else valid.end()
         if end < len(literal):
@@ -175,18 +175,18 @@ class Cursor:
         return as_text(unescape(literal))
 
     def symbol(self) -> str | None:
-        """The symbol reference that stands next, without its `@`, if any."""
+        """Reads a symbol reference and returns it without its `@`; None if there is none."""
         start, literal = self._next(), self._match(_SYMBOL)
         if literal is None:
             return None
         return self._unescape(literal[2:-1], start + 2) if literal.startswith('@"') else literal[1:]
 
     def value_name(self) -> str | None:
-        """The SSA value that stands next, `%0#1` say, if any."""
+        """Reads the name of an SSA value, such as `%0#1`; returns None if there is none."""
         return self._match(_VALUE)
 
     def closing(self) -> int:
-        """The offset of the bracket that closes the one standing next."""
+        """Returns the offset of the bracket that closes the next one. Raises AsmSyntaxError if there is none."""
         self.skip_space()
         close = _native.find_closing(self.text, self.position)
         if close < 0:
@@ -194,18 +194,18 @@ class Cursor:
         return close
 
     def inside_brackets(self) -> tuple[int, int]:
-        """Moves over bracketed text; returns where it begins and ends, without the brackets."""
+        """Skips bracketed text; returns the offsets of its start and end, without the brackets."""
         close = self.closing()
         start, self.position = self.position + 1, close + 1
         return start, close
 
     def skip_bracketed(self) -> str:
-        """The bracketed text that stands next, brackets included."""
+        """Skips bracketed text and returns it, brackets included."""
         start, end = self.inside_brackets()
         return self.text[start - 1 : end + 1]
 
     def skip_type(self) -> str:
-        """The type that stands next."""
+        """Skips a type and returns its text."""
         self.skip_space()
         start = self.position
         if self.at("("):
@@ -221,7 +221,7 @@ class Cursor:
         return self.text[start : self.position]
 
     def skip_function_results(self) -> str:
-        """The results of a function type: one type, or several in parentheses."""
+        """Skips the results of a function type, one type or several in parentheses, and returns their text."""
         self.skip_space()
         start = self.position
         if self.at("("):
@@ -231,18 +231,18 @@ class Cursor:
         return self.text[start : self.position]
 
     def separated(self, element: Callable[[], T]) -> list[T]:
-        """One or more elements, separated by commas."""
+        """Reads one or more elements, separated by commas."""
         found = [element()]
         while self.accept(","):
             found.append(element())
         return found
 
     def type_list(self) -> list[str]:
-        """One or more types, separated by commas."""
+        """Reads one or more types, separated by commas."""
         return self.separated(self.skip_type)
 
     def skip_attribute(self) -> str:
-        """The attribute that stands next, its type included if it has one."""
+        """Skips an attribute, with its type if there is one, and returns its text."""
         self.skip_space()
         start = self.position
         self.skip_untyped_attribute()
@@ -251,7 +251,7 @@ class Cursor:
         return self.text[start : self.position]
 
     def skip_untyped_attribute(self) -> str:
-        """The attribute that stands next, without a type that may follow it."""
+        """Skips an attribute, without a type that may follow it, and returns its text."""
         self.skip_space()
         start = self.position
         if self.position < len(self.text) and self.text[self.position] in "[{(":

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An operation in the form between custom and generic syntax: its parts as text, by name."""
+"""The intermediate form of operations between custom and generic syntax: their parts as text, by name."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Span = tuple[int, int]
 class RegionText:
     """A region: its block arguments and its body, in the text being translated.
 
-    `arguments` is what stands in the parentheses of the entry block, None where the block has no label; `body` is
-    all that follows up to the closing brace.
+    `arguments` is the text in the parentheses of the entry block, None if the block has no label; `body` is the text
+    from there up to the closing brace.
     """
 
     arguments: Span | None
@@ -28,8 +28,8 @@ class RegionText:
 class OperationText:
     """The parts of an operation.
 
-    Operands are SSA names and types are type texts, in order; `attributes` are texts by name; `successors` is the
-    bracketed list or empty.
+    `operands` are SSA names, types are texts, both in order; `attributes` are texts by name; `successors` is the
+    bracketed list, or empty.
     """
 
     operands: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class OperationText:
 
 
 def read_generic(cursor: Cursor) -> OperationText:
-    """Reads what follows the quoted name of an operation in MLIR's generic form.
+    """Reads an operation in MLIR's generic form from the end of its quoted name on.
 
     generic-operation ::= string-literal `(` value-use-list? `)` successor-list? dictionary-properties?
     region-list? dictionary-attribute? `:` function-type
@@ -66,7 +66,7 @@ def read_generic(cursor: Cursor) -> OperationText:
 
 
 def value_list(cursor: Cursor) -> list[str]:
-    """SSA values separated by commas, maybe none."""
+    """Reads SSA values separated by commas; there may be none."""
     if not cursor.at("%"):
         return []
     return cursor.separated(lambda: cursor.required(cursor.value_name(), "a value"))
@@ -87,7 +87,7 @@ def _types_in_parentheses(cursor: Cursor) -> list[str]:
 
 
 def read_dictionary(cursor: Cursor, attributes: dict[str, str]) -> None:
-    """Reads `{name = attribute, ...}` into `attributes`; an attribute without value is `unit`."""
+    """Reads `{name = attribute, ...}` into `attributes`; an attribute without value becomes `unit`."""
     cursor.expect("{")
     while not cursor.accept("}"):
         name = cursor.dotted_identifier() or cursor.required(cursor.string(), "the name of an attribute")
@@ -117,7 +117,7 @@ def _read_region(cursor: Cursor) -> RegionText:
 
 
 def dictionary_text(attributes: dict[str, str]) -> str:
-    """`{name = attribute, ...}` as MLIR prints it, sorted by name; empty for no attributes."""
+    """Returns `{name = attribute, ...}` as MLIR prints it, sorted by name; empty without attributes."""
     if not attributes:
         return ""
     parts = []
@@ -128,7 +128,7 @@ def dictionary_text(attributes: dict[str, str]) -> str:
 
 
 def function_type_text(operand_types: list[str], result_types: list[str]) -> str:
-    """`(operand types) -> result types` as MLIR prints it."""
+    """Returns `(operand types) -> result types` as MLIR prints it."""
     single = len(result_types) == 1 and not result_types[0].startswith("(")
     results = result_types[0] if single else f"({', '.join(result_types)})"
     return f"({', '.join(operand_types)}) -> {results}"

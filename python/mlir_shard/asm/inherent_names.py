@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The names of the attributes that operations keep as properties, which the host does not list."""
+"""The names of the attributes that operations store as properties, which the host does not list."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ use_global_device_ids value version window_dilations window_dimensions window_re
 
 
 def inherent_names(op_name: str, many: bool = False) -> Sequence[str] | None:
-    """Returns names with all that attributes have which operations of a name can keep as properties.
+    """Returns names that include all attributes that operations of a name can store as properties.
 
-    Those of StableHLO are listed here, those of upstream's dialects are read from the generated wrappers. None where
-    they are not known: of a newer StableHLO, and where the dialect has no wrappers, or these are not loaded: that is
-    done only where there are `many` operations.
+    The names for StableHLO are listed here; those for upstream's dialects are read from the generated wrappers. Returns
+    None if the names are unknown: for a newer StableHLO, for a dialect without wrappers, or if the wrappers are not
+    loaded and there are not `many` operations, for which they are loaded.
     """
     dialect = op_name.partition(".")[0]
     if dialect == "sdy":
@@ -53,7 +53,7 @@ def _generated(dialect: str) -> str:
 
 @cache
 def _wrappers(dialect: str) -> dict[str, Any]:
-    """The wrappers of a dialect by the names of their operations."""
+    """Returns the wrappers of a dialect by operation name; empty if there are none."""
     try:
         found = vars(host.module(_generated(dialect))).values()
     except host.HostError:
@@ -62,7 +62,7 @@ def _wrappers(dialect: str) -> dict[str, Any]:
 
 
 def _read_by(wrapper: Any) -> Iterator[str]:
-    """The attributes that the properties of a wrapper read, and the lengths of its groups of operands and results."""
+    """Yields the attributes that the properties of a wrapper read, and those with the lengths of value groups."""
     yield from ("operandSegmentSizes", "resultSegmentSizes")
     for base in wrapper.__mro__:
         for member in vars(base).values():

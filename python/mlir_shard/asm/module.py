@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules in and out of a host context, in dialects' own syntax."""
+"""Parsing modules into a host context, and printing them, in the custom syntax of their dialects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mlir_shard.host import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
 MOST_NESTED = 2000
-"""How deep brackets may be nested: the host's parser calls itself for each."""
+"""The maximum depth of nested brackets, because the host's parser is recursive."""
 _PLAIN_NAME = re.compile(r"[\w./<> @:+=-]+", re.ASCII)
 
 
@@ -40,7 +40,7 @@ class ParseDiagnostic:
 
 
 class ParseError(Exception):
-    """Text that is no valid module; `diagnostics` says why and where."""
+    """A text is not a valid module; `diagnostics` contains the errors with their locations."""
 
     def __init__(self, diagnostics: tuple[ParseDiagnostic, ...]) -> None:
         super().__init__("\n".join(f"{one.location.attr}: {one.message}" for one in diagnostics))
@@ -54,7 +54,7 @@ _making = threading.Lock()
 def host_library() -> _native.HostLibrary:
     """Returns the host's C API, which all native code of the process shares.
 
-    Capsules do not own their names, so that no thread may make one of its own that goes before them.
+    Capsules do not own their names, so no thread may create its own library, which could be freed before them.
     """
     global _host_library
     with _making:
@@ -65,7 +65,7 @@ def host_library() -> _native.HostLibrary:
 
 @cache
 def native_host() -> _native.Host:
-    """Returns the native core on the host's C API."""
+    """Returns the native core, which uses the host's C API."""
     return _native.Host(host_library())
 
 
@@ -75,17 +75,17 @@ def _native_assembly() -> _native.Assembly:
 
 
 def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
-    """The module that `text` holds, in dialects' own syntax; locations are those of `text` in `filename`.
+    """Parses a module in the custom syntax of its dialects; locations are those of `text` in `filename`.
 
-    MLIR's verifier has accepted it; discardable attributes are for `dialects.verification` to verify. Attributes may be
-    of dialects that the context does not have, ops only if it allows that. Raises ParseError.
+    MLIR's verifier runs on the module, but `dialects.verification` has to verify discardable attributes. Attributes may
+    be of dialects that the context does not have, ops only if the context allows it. Raises ParseError.
     """
     _native.set_at_work(filename, "while it parsed this")
     if isinstance(text, bytes) and text.startswith(BYTECODE_MAGIC):
         return _parse_bytecode(text, context, filename)
     characters = _characters(text, context, filename)
     if "\0" in characters:
-        # The host takes it for white space.
+        # The host treats it as white space.
         error = AsmSyntaxError(characters.index("\0"), r"a NUL character, which a string has as \00")
         raise _syntax_error(error, characters, context, filename)
     if (offset := _native.find_deep_bracket(characters, MOST_NESTED)) is not None:
@@ -113,9 +113,9 @@ _FOREIGN_OP = (
 
 
 def _with_foreign_attributes(parse: Callable[[], Any], context: Any, error: ParseError) -> Any:
-    """Parses again with attributes of dialects that the context does not have, if they are why it failed.
+    """Parses again with attributes of dialects that the context does not have, if they caused the error.
 
-    Raises ParseError: it fails for another reason, or has ops of such dialects too.
+    Raises ParseError if parsing fails for another reason, or if the module has ops of such dialects too.
     """
     if context.allow_unregistered_dialects or not any(_FOREIGN_ATTRIBUTE in one.message for one in error.diagnostics):
         raise error
@@ -133,7 +133,7 @@ def _with_foreign_attributes(parse: Callable[[], Any], context: Any, error: Pars
 
 def _syntax_error(error: AsmSyntaxError, characters: str, context: Any, filename: str) -> ParseError:
     line, column = position_of(characters, error.offset)
-    # A message holds characters of the text, one for each byte, and strings that have been read.
+    # A message contains characters of the text, one for each byte, and decoded strings.
     message = as_text("".join(as_bytes(one) if one > "\xff" else one for one in error.message))
     return _parse_error(message, ir.Location.file(filename, line, column, context=context))
 
@@ -143,7 +143,7 @@ def _parse_error(message: str, location: Any) -> ParseError:
 
 
 def _characters(text: str | bytes, context: Any, filename: str) -> str:
-    """The text with a character for each byte, which are checked to be UTF-8."""
+    """Returns the text with one character for each byte. Raises ParseError if the bytes are not valid UTF-8."""
     if isinstance(text, str):
         if text.isascii():
             return text
@@ -161,10 +161,10 @@ def _characters(text: str | bytes, context: Any, filename: str) -> str:
 
 @contextmanager
 def _buffer(host_text: _native.HostText, characters: str, filename: str) -> Iterator[str]:
-    """The name that locations give the host's text: the user's file, where these are all that name it.
+    """Yields the file name for locations in the host's text: the user's file if no location in the text names it.
 
-    Else that of a file with the text, which occurs in no user's locations. Each of them takes memory as long as the
-    context lives.
+    Otherwise this is a temporary file with the text, whose name occurs in no location of the user. Locations in such a
+    file use memory as long as the context lives.
     """
     is_plain = _PLAIN_NAME.fullmatch(filename) is not None
     if is_plain and f'"{filename}"' not in characters and _native.is_one_module(characters):
@@ -182,7 +182,7 @@ def _buffer(host_text: _native.HostText, characters: str, filename: str) -> Iter
 
 @dataclass(frozen=True)
 class _Source:
-    """The host's text, which locations call `buffer`, and the user's file it stands for."""
+    """The host's text, with the name `buffer` in locations, and the user's file from which it was translated."""
 
     buffer: str
     host_text: _native.HostText
@@ -190,7 +190,7 @@ class _Source:
     filename: str
 
     def parse(self) -> Any:
-        """The module, with locations still in the buffer; raises ParseError with locations in the user's text."""
+        """Returns the module with locations in the buffer. Raises ParseError with locations in the user's text."""
         errors: list[ParseDiagnostic] = []
 
         def collect(reported: Any) -> bool:
@@ -211,13 +211,13 @@ class _Source:
         except ir.MLIRError as error:
             errors += [self.in_user_text(one) for one in error.error_diagnostics]
         except MemoryError:
-            # As of a list of affine dimensions or attributes whose length the text gives.
+            # For example, a list of affine dimensions or attributes of an excessive length that the text gives.
             errors.append(self._at_start("the memory does not hold what the text says"))
         finally:
             handler.detach()
             self.context.emit_error_diagnostics = emits
         if not errors:
-            # Of some texts the parser says nothing.
+            # For some texts the parser emits no error.
             errors.append(self._at_start("the text is not a module: the parser has given up without saying where"))
         raise ParseError(tuple(errors))
 
@@ -226,7 +226,7 @@ class _Source:
         return ParseDiagnostic(ir.DiagnosticSeverity.ERROR, message, start)
 
     def in_user_text(self, reported: Any) -> ParseDiagnostic:
-        """A diagnostic of the host, moved to the user's text and in its syntax."""
+        """Returns a diagnostic of the host with locations and syntax of the user's text."""
         location = ir.Location.from_attr(reported.location.attr, self.context)
         if isinstance(location, ir.FileLineColLoc) and location.filename == self.buffer:
             line, column = self.host_text.to_user(location.start_line, location.start_col)
@@ -243,7 +243,7 @@ def _parse_bytecode(data: bytes, context: Any, filename: str) -> Any:
 
 
 def _in_bytecode(reported: Any, filename: str) -> ParseDiagnostic:
-    """A diagnostic of the reader of bytecode, which calls the file `-`, or by the text of an attribute inside it."""
+    """Returns a diagnostic of the bytecode reader in the user's file, in place of `-` or the text of an attribute."""
     location = ir.Location.from_attr(reported.location.attr, reported.location.context)
     message = to_sdy_syntax(reported.message)
     if isinstance(location, ir.FileLineColLoc) and (location.filename == "-" or location.filename[:1] in ("#", "!")):
@@ -255,7 +255,7 @@ def _in_bytecode(reported: Any, filename: str) -> ParseDiagnostic:
 
 
 def bytecode_of(op: Any) -> bytes:
-    """MLIR's bytecode of an operation or module, with its locations; `parse_module` reads it."""
+    """Returns the MLIR bytecode of an operation or module, with its locations; `parse_module` reads it."""
     written = io.BytesIO()
     op.operation.write_bytecode(written)
     return written.getvalue()
@@ -272,7 +272,7 @@ def print_operation(
     assume_verified: bool = False,
     skip_regions: bool = False,
 ) -> str:
-    """Returns the text of an operation or module in the syntax of its dialects.
+    """Returns the text of an operation or module in the custom syntax of its dialects.
 
     The options are those of the bindings' printer.
     """

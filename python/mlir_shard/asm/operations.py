@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations read and printed in the custom syntax that their ODS assembly formats give."""
+"""Parsing of operations in the custom syntax that their ODS assembly formats define."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Read:
-    """What has been read of an operation, by the names of its definition."""
+    """The parts of an operation that have been read, by the names of its definition."""
 
     op: OperationText = field(default_factory=OperationText)
     operands: dict[str, list[str]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class _Read:
 
 
 class OperationReader:
-    """Reads one operation of the dialect in its custom syntax."""
+    """A reader of one operation of the dialect in its custom syntax."""
 
     def __init__(self, syntax: DialectSyntax, op: OpDef, cursor: Cursor, translation: Translation) -> None:
         self._syntax = syntax
@@ -48,7 +48,7 @@ class OperationReader:
         self._read = _Read()
 
     def read(self) -> OperationText:
-        """The parts of the operation that stands at the cursor, behind its name. Raises AsmSyntaxError."""
+        """Reads the parts of the operation at the cursor, which is after its name. Raises AsmSyntaxError."""
         for element in self._op.assembly_format or ():
             self._element(element)
         read = self._read
@@ -155,7 +155,7 @@ class OperationReader:
             raise TypeError(f"the directive `custom<{element.name}>` of {self._op.mnemonic} is not known")
 
     def _stripped_shardings(self) -> str:
-        """The shardings of `sharding_per_value` without the angle brackets around them."""
+        """Reads a `sharding_per_value` without the angle brackets around its shardings; returns it as host text."""
         cursor = self._cursor
         if not cursor.at("["):
             raise cursor.error(f"expected '[' and a list of shardings, found {cursor.found()}")
@@ -166,7 +166,7 @@ class OperationReader:
             raise AsmSyntaxError(error.offset + start - 1, error.message) from None
 
     def _resolve_types(self) -> None:
-        """Fills in the types that the format leaves to the traits of the op."""
+        """Sets the types of operands and results, including those that the traits of the op determine."""
         op, read = self._op, self._read
         for value in op.operands:
             read.op.operand_types += read.types.get(value.name, [])
@@ -189,7 +189,7 @@ def _matching_names(op: OpDef) -> tuple[str, ...]:
 
 
 def type_of_attribute(text: str) -> str:
-    """Returns the type of a typed attribute, which follows its `:`."""
+    """Returns the type of a typed attribute, the text after its `:`."""
     cursor = Cursor(text)
     cursor.skip_untyped_attribute()
     if not cursor.accept(":"):
@@ -198,7 +198,7 @@ def type_of_attribute(text: str) -> str:
 
 
 def _read_region_without_label(cursor: Cursor) -> RegionText:
-    """`(%arg: type, ...) { body }`: block arguments and a body of one block."""
+    """Reads `(%arg: type, ...) { body }`: block arguments and a body of one block."""
     if not cursor.at("("):
         raise cursor.error(f"expected '(' and the arguments of the region, found {cursor.found()}")
     arguments = cursor.inside_brackets()

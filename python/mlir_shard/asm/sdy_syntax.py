@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The syntax of sdy attributes that its ODS definitions leave to code."""
+"""The custom syntax of sdy attributes that the assembly formats of the ODS definitions cannot express."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS_OF_64_BITS = 19
 
 
 class _AxesAndOpenness:
-    """`"x", "y", ?`: axes major to minor, and `?` where the dimension is open."""
+    """The syntax of `"x", "y", ?`: axes from major to minor, and `?` if the dimension is open."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -43,7 +43,7 @@ class _AxesAndOpenness:
 
 
 class _Priority:
-    """`p1`, or nothing for no priority."""
+    """The syntax of a priority, `p1`, or empty text without priority."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -67,7 +67,7 @@ class _Priority:
 
 
 class _MeshOrRef:
-    """`@mesh`, or a mesh in place: `mesh<["x"=2]>`."""
+    """The syntax of a mesh name, `@mesh`, or an inlined mesh, `mesh<["x"=2]>`."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -83,7 +83,7 @@ class _MeshOrRef:
 
 
 def symbol(name: str) -> str:
-    """A symbol reference as MLIR prints it, quoted where the name is no identifier."""
+    """Returns a symbol reference as MLIR prints it, quoted if the name is not an identifier."""
     return f"@{name}" if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else f"@{quoted(name)}"
 
 
@@ -92,7 +92,7 @@ def _axes(syntax: DialectSyntax, axes: tuple[AxisRef, ...]) -> str:
 
 
 class _ReplicatedAndUnreducedAxes:
-    """`, replicated={"x"}, unreduced=max{"y"}`, both optional, in any order."""
+    """The syntax of `, replicated={"x"}, unreduced=max{"y"}`, both optional, in any order."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -127,7 +127,7 @@ class _ReplicatedAndUnreducedAxes:
 
 
 def _factors(reader: AttributeReader) -> tuple[int, ...]:
-    """The factors of one word, `ijz_1` say."""
+    """Reads the factors in one word, such as `ijz_1`."""
     start, word = reader.cursor.located(reader.cursor.identifier, "factors 'i' to 'z', 'z_1', ...")
     symbols = _FACTORS.findall(word)
     try:
@@ -139,7 +139,7 @@ def _factors(reader: AttributeReader) -> tuple[int, ...]:
 
 
 class _FactorIndices:
-    """The factors of a dimension, `ij`."""
+    """The syntax of the factors of a dimension, such as `ij`."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -152,7 +152,7 @@ class _FactorIndices:
 
 
 class _FactorSizes:
-    """` {i=2, j=4}`: the size of every factor, in order."""
+    """The syntax of the sizes of all factors, in order, such as ` {i=2, j=4}`."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         cursor = reader.cursor
@@ -178,7 +178,7 @@ class _FactorSizes:
 
 
 class _FactorsWithType:
-    """` reduction={k}`: the factors of one special type."""
+    """The syntax of the factors of one special type, such as ` reduction={k}`."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         parameter, keyword = arguments
@@ -206,7 +206,7 @@ class _FactorsWithType:
 
 
 class _IsCustomRule:
-    """`, custom` at the end of a rule that the user wrote."""
+    """The syntax of `, custom` at the end of a user's sharding rule."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         if not reader.cursor.accept(","):
@@ -219,7 +219,7 @@ class _IsCustomRule:
 
 
 class _Minus:
-    """The `-` in `result-0` and `step-3`."""
+    """The syntax of the `-` in `result-0` and `step-3`."""
 
     def parse(self, reader: AttributeReader, arguments: tuple[str, ...]) -> dict[str, Any]:
         reader.cursor.expect("-")
@@ -250,7 +250,7 @@ CHECKS: Mapping[str, Callable[[Any], str | None]] = {
 
 
 def sdy_attributes(definition: DialectDef) -> DialectSyntax:
-    """The attribute syntax of the sdy dialect that `definition` defines, for the values in `mlir_shard.sharding`."""
+    """Returns the syntax of the sdy dialect that `definition` defines, for the values in `mlir_shard.sharding`."""
     value_types = {attribute.mnemonic: _value_type(attribute.name) for attribute in definition.attributes}
     value_types |= {enum.name: getattr(sharding, enum.name) for enum in definition.enums}
     return DialectSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS)

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From text that has dialects' own syntax to text that the host parses.
+"""Translation of text in the custom syntax of dialects to text that the host parses.
 
-Each distinct attribute becomes an alias, defined in front of the text and used, with blanks after it, in the place of
-what it stands for: so lines and columns stay, and the host reads an attribute once however often it occurs.
-Operations become generic; what follows them goes back to its column where there is room, else the source map says
-where it was.
+Each distinct attribute becomes an alias, which is defined in front of the text and replaces each occurrence, padded
+with blanks: lines and columns do not change, and the host parses each distinct attribute once. Operations become
+generic. The text after an operation returns to its column if there is room; otherwise a source map contains its
+position.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
 
 def one_line(text: str) -> str:
-    """The text without comments and line ends."""
+    """Returns the text without comments, with blanks in place of line ends."""
     if "\n" not in text:
         return text
     return _COMMENT_OR_STRING.sub(lambda m: m[0] if m[0].startswith('"') else "", text).replace("\n", " ")
 
 
 def to_host(text: str) -> _native.HostText:
-    """Translates `text`, of characters that stand for bytes. Raises AsmSyntaxError."""
+    """Translates `text`, whose characters stand for bytes. Raises AsmSyntaxError."""
     return Translation(text).result()
 
 
 def _start(region: RegionText) -> str:
-    """The text of a region in front of its arguments, or of its body."""
+    """Returns the text of a region before its arguments, or before its body if there are none."""
     return "{" if region.arguments is None else "{^bb0("
 
 
 def _tail(op: OperationText) -> str:
-    """The text of an operation behind its regions."""
+    """Returns the text of an operation after its regions."""
     attributes = dictionary_text(op.attributes)
     types = one_line(function_type_text(op.operand_types, op.result_types))
     return f"{' ' if attributes else ''}{attributes} : {types}"
 
 
 def position_of(text: str, offset: int) -> tuple[int, int]:
-    """The line and column of an offset, both from 1."""
+    """Returns the line and column of an offset, both counted from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
@@ -59,7 +59,7 @@ def _syntax_at(text: str, offset: int) -> DialectSyntax:
 
 
 class Translation:
-    """Translates the distinct attributes and operations of a text, which the native part puts in their places."""
+    """A translator of the distinct attributes and operations of a text, which native code inserts in their places."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -72,7 +72,7 @@ class Translation:
             self._alias_prefix += "_"
 
     def result(self) -> _native.HostText:
-        """The text for the host. Raises AsmSyntaxError."""
+        """Returns the text for the host. Raises AsmSyntaxError."""
         self._translated.translate(0, len(self._text), self)
         return _native.HostText(self._translated, "".join(self._prelude))
 
@@ -88,7 +88,7 @@ class Translation:
         return self._alias_for(f'#{syntax.definition.name}.{mnemonic}<"{escape(canonical)}">')
 
     def _alias_for(self, attribute: str) -> str:
-        """The alias for an attribute in the host's syntax."""
+        """Returns the alias of an attribute in the host's syntax, which is defined at its first use."""
         alias = self._alias_of_attribute.get(attribute)
         if alias is None:
             alias = f"{self._alias_prefix}{len(self._alias_of_attribute)}"
@@ -97,7 +97,7 @@ class Translation:
         return alias
 
     def _value_of_alias(self, name: str) -> Any:
-        """The value of an alias that the user's text defines; KeyError where it defines none for a known dialect."""
+        """Returns the value of an alias in the user's text. Raises KeyError if no known dialect has its attribute."""
         pattern = rf"^[ \t]*#{re.escape(name)}\s*=\s*(#(?:{'|'.join(SYNTAXES)})[.<])"
         match = re.search(pattern, self._text, re.MULTILINE)
         if not match:
@@ -106,14 +106,14 @@ class Translation:
         return _syntax_at(self._text, match.start(1) + 1).read_named_attribute(cursor, self._value_of_alias)[1]
 
     def abstract_operation(self, text: str, has_region: bool) -> _native.OperationTemplate | None:
-        """Returns the translation of operations that differ in the names of values; None to read each."""
+        """Returns the translation of operations that differ only in the names of values; None to read each of them."""
         cursor = Cursor(text)
         try:
             op, head = self._read(cursor)
         except AsmSyntaxError:
-            # The error is to be of the place in the user's text.
+            # The operation is read again, so that the error has its position in the user's text.
             return None
-        # A region on one line is read with the operation.
+        # A region on one line is read together with its operation.
         if text[cursor.position :].strip() or len(op.regions) != has_region:
             return None
         if not op.regions:
@@ -123,7 +123,7 @@ class Translation:
         return _native.OperationTemplate(f"{head} ({_start(region)}", region.arguments, opening, "})", _tail(op))
 
     def operation(self, offset: int) -> int:
-        """Adds the pieces of the operation with its name at `offset`. Returns its end. Raises AsmSyntaxError."""
+        """Adds the pieces of the operation whose name is at `offset`. Returns its end. Raises AsmSyntaxError."""
         cursor = Cursor(self._text, offset)
         op, head = self._read(cursor)
         translated = self._translated
@@ -162,7 +162,7 @@ class Translation:
             op.attributes[attribute] = self._alias_for(f"array<i32: {', '.join(map(str, lengths))}>")
 
     def read(self, syntax: DialectSyntax, mnemonic: str, cursor: Cursor) -> str:
-        """The host's text for an attribute of a dialect, which stands at `cursor` without its name."""
+        """Reads an attribute of a dialect at `cursor`, without its name; returns the host's text for it."""
         if cursor.at("#") and not cursor.at(f"#{syntax.definition.name}."):
             return cursor.skip_untyped_attribute()
         cursor.skip_space()
@@ -178,7 +178,7 @@ class Translation:
         return alias
 
     def read_any(self, text: str) -> str:
-        """An attribute of any dialect on one line, those of known dialects inside it as aliases."""
+        """Returns an attribute of any dialect on one line, with aliases for attributes of registered dialects in it."""
         text = one_line(text)
         parts, position = [], 0
         for name in _native.find_names(text, list(SYNTAXES)):

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From text that the host printed to text in dialects' own syntax.
+"""Translation of text that the host printed to text in the custom syntax of dialects.
 
-The host prints the operations of a dialect defined at run time in generic form, and its attributes as strings. Text
-that holds only parts of what the host printed, such as a diagnostic with an operation, is translated as far as it goes.
+The host prints the operations of a dialect defined at run time in generic form, and its attributes as strings.
+Incomplete text, such as a diagnostic with an operation, is translated as far as possible.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from mlir_shard.ods.assembly_format import Custom, Directive, Element, Group, Li
 from mlir_shard.ods.model import AttributeArgument, DialectDef, OpDef, Variadicity
 
 _ATTRIBUTE = re.compile(r'#(\w+)\.(\w+)<"((?:[^"\\]|\\.)*)">')
-# Stands for a part of the text. The host prints no NUL characters.
+# The placeholder of a part of the text. The host prints no NUL characters.
 _PART = "\0"
 
 
 def to_sdy_syntax(text: str, *, generic: bool = False) -> str:
-    """Translates printed IR; with `generic`, operations stay in generic form, with properties as MLIR prints them."""
-    # One character a byte: that is what the scanner takes, and what the escapes in the host's strings stand for.
+    """Translates printed IR; with `generic`, operations stay in generic form, with properties in MLIR's syntax."""
+    # One character for each byte: the scanner requires it, and escapes in the host's strings stand for bytes.
     return as_text(Translation(as_bytes(text), generic).result())
 
 
 class Translation:
-    """Translates the distinct attributes and operations of a text, which the native part puts in their places."""
+    """A translator of the distinct attributes and operations of a text, which native code inserts in their places."""
 
     def __init__(self, text: str, generic: bool) -> None:
         self._text = text
@@ -48,7 +48,7 @@ class Translation:
         self._translated = _native.Translation(text, list(SYNTAXES), operation_names(), is_generic=True)
 
     def result(self) -> str:
-        """The text in dialects' own syntax."""
+        """Returns the text in the custom syntax of the dialects."""
         self._translated.translate(0, len(self._text), self)
         return self._translated.joined()
 
@@ -58,10 +58,10 @@ class Translation:
         return (_attribute(match[1], match[2], match[3]), match.end()) if match else None
 
     def abstract_operation(self, text: str, has_region: bool) -> _native.OperationTemplate | None:
-        """Returns the translation of operations that differ in the names of values; None to read each."""
+        """Returns the translation of operations that differ only in the names of values; None to read each of them."""
         cursor = Cursor(text)
         read = self._read(cursor)
-        # A region on one line is read with the operation.
+        # A region on one line is read together with its operation.
         if read is None or text[cursor.position :].strip() or len(read[0].regions) != has_region:
             return None
         op, printed = read
@@ -71,7 +71,7 @@ class Translation:
         return _native.OperationTemplate(before, op.regions[0].arguments, "".join(opening), "", behind)
 
     def operation(self, offset: int) -> int | None:
-        """Adds the pieces of the operation with its name at `offset`. Returns its end, None if it is cut off."""
+        """Adds the pieces of the operation whose name is at `offset`. Returns its end; None if it is cut off."""
         cursor = Cursor(self._text, offset)
         read = self._read(cursor)
         if read is None:
@@ -129,7 +129,7 @@ def _generic_region(source: str, region: RegionText) -> str:
 
 
 def _is_printable(definition: OpDef, op: OperationText) -> bool:
-    """Whether the operation has what its custom syntax shows; one that does not verify may lack it."""
+    """Returns whether the operation has all parts of its custom syntax; an invalid operation may lack some."""
     if any(argument.required and argument.name not in op.attributes for argument in definition.attributes):
         return False
     variadic = any(operand.variadicity is not Variadicity.SINGLE for operand in definition.operands)
@@ -146,7 +146,7 @@ def _attribute(namespace: str, mnemonic: str, escaped: str) -> str:
 
 
 def to_attributes(text: str) -> str:
-    """The text of an attribute with what is in it of known dialects in their own syntax."""
+    """Returns the text of an attribute, with the attributes of registered dialects in it in their custom syntax."""
     return _ATTRIBUTE.sub(
         lambda m: _attribute(m[1], m[2], m[3]) if m[1] in SYNTAXES else m[0],
         text,
@@ -154,13 +154,13 @@ def to_attributes(text: str) -> str:
 
 
 def _attribute_of(mnemonic: str, text: str) -> str:
-    """Returns the syntax, without its name, of an attribute that the host printed."""
+    """Returns the custom syntax, without name, of an attribute that the host printed; other text as it is."""
     match = _ATTRIBUTE.fullmatch(text.strip())
     return unescape(match[3]) if match and match[2] == mnemonic else text
 
 
 class OperationPrinter:
-    """Prints one operation of the dialect in its custom syntax."""
+    """A printer of one operation of the dialect in its custom syntax."""
 
     def __init__(
         self, dialect: DialectDef, op: OpDef, text: OperationText, region: Callable[[RegionText], str]
@@ -173,7 +173,7 @@ class OperationPrinter:
         self._printed: set[str] = set()
 
     def print(self) -> str:
-        """The custom syntax, from the name of the operation on."""
+        """Returns the custom syntax, from the name of the operation on."""
         elements = self._op.assembly_format or ()
         self._find_printed(elements)
         for element in elements:
@@ -181,7 +181,7 @@ class OperationPrinter:
         return f"{self._dialect.name}.{self._op.mnemonic}{self._out}"
 
     def _find_printed(self, elements: tuple[Element, ...]) -> None:
-        """Collects the attributes that the format shows, which the dictionary therefore leaves out."""
+        """Collects the attributes that the format prints, which are therefore omitted from the dictionary."""
         for element in elements:
             if isinstance(element, Variable):
                 self._printed.add(element.name)
@@ -226,7 +226,7 @@ class OperationPrinter:
         return bool(self._values_of(name, self._text.operands))
 
     def _is_default(self, argument: AttributeArgument, text: str) -> bool:
-        """Whether an attribute has its default value, and so need not be shown."""
+        """Returns whether an enum attribute has its default value, and is therefore not printed."""
         if argument.default is None or argument.constraint.enum is None:
             return False
         enum = self._dialect.enum(argument.constraint.enum)
@@ -234,7 +234,7 @@ class OperationPrinter:
         return case is not None and text.split(":")[0].strip() == str(case.value)
 
     def _values_of(self, name: str, values: list[str]) -> list[str]:
-        """The part of `values`, operands or their types, that the operand `name` stands for."""
+        """Returns the part of `values`, operands or their types, that belongs to the operand `name`."""
         index = next(i for i, operand in enumerate(self._op.operands) if operand.name == name)
         if any(operand.variadicity is not Variadicity.SINGLE for operand in self._op.operands):
             return values

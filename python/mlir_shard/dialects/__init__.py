@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The sdy dialect in a host context.
 
-`sdy` is the dialect: generated wrappers and where a value's sharding is. `data_flow` and `data_flow_edges` say which
-values across regions share a sharding, `verifiers` and `verification` check operations and attributes, `verified` what
-has changed since the last time.
+`sdy` contains the generated wrappers of the dialect and accessors of the shardings of values. `data_flow` and
+`data_flow_edges` find the values that share a sharding across regions. `verifiers` and `verification` check operations
+and attributes, and `verified` checks only those that have changed since the last verification.
 """

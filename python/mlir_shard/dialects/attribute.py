@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attributes of the sdy dialect as the host holds them, and the values they stand for.
+"""Attributes of the sdy dialect as the host stores them, and their values.
 
 In memory an attribute is a dynamic attribute with one parameter, the canonical text of its value: the host
 cannot parse a dialect's own attribute syntax for a dialect defined at run time. The typed value is read from
@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary
 from mlir_shard import asm
 from mlir_shard.host import ir
 
-# The values of attributes in each context: the text of one with a sharding for each of many values is long.
+# The values of attributes in each context, kept because the text of an attribute with many shardings is long.
 _values: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
 
 
 class SdyAttribute(ir.DynamicAttr):
-    """Base of the generated attribute classes; `mnemonic` is what follows `#sdy.` in the text."""
+    """Base of the generated attribute classes; `mnemonic` is the name after `#sdy.` in the text."""
 
     mnemonic: ClassVar[str]
     attr_name: ClassVar[str]
@@ -33,12 +33,12 @@ class SdyAttribute(ir.DynamicAttr):
 
     @property
     def value(self) -> Any:
-        """The dataclass this attribute stands for."""
+        """The value of this attribute, a dataclass of `mlir_shard.sharding`."""
         context = self.context
         known = _values.get(context)
         if known is None:
             known = _values[context] = {}
-        # The hash of an attribute is its address, which it has as long as its context lives.
+        # The hash of an attribute is its address, which does not change as long as its context lives.
         found = known.get(hash(self))
         if found is None:
             found = known[hash(self)] = _value(self.mnemonic, self.text)
@@ -46,14 +46,14 @@ class SdyAttribute(ir.DynamicAttr):
 
     @classmethod
     def get(cls, value: Any, context: Any = None) -> Any:
-        """The attribute of a dataclass value, in `context` or the current one."""
+        """Returns the attribute of a dataclass value, in `context` or the current one."""
         return to_attribute(value, context).maybe_downcast()
 
     @classmethod
     def parse(cls, text: str, context: Any = None) -> Any:
-        """The attribute of a text in the syntax of sdy: `#sdy.sharding<@mesh, [{"x"}]>`, or without `#sdy.sharding`.
+        """Parses sdy syntax, such as `#sdy.sharding<@mesh, [{"x"}]>`, with or without the prefix `#sdy.sharding`.
 
-        `ir.Attribute.parse` does not know this syntax. Raises ValueError where the text is not valid.
+        `ir.Attribute.parse` does not support this syntax. Raises ValueError if the text is not valid.
         """
         try:
             return cls.get(_value(cls.mnemonic, text.strip().removeprefix(f"#sdy.{cls.mnemonic}")), context)
@@ -72,9 +72,9 @@ def _text(value: Any) -> tuple[str, str]:
 
 
 def to_attribute(value: Any, context: Any = None) -> Any:
-    """The attribute for `value`: an attribute stays itself, a dataclass of `mlir_shard.sharding` is converted.
+    """Returns the attribute for `value`: an attribute as it is, a dataclass of `mlir_shard.sharding` converted.
 
-    Raises TypeError where the value has no attribute.
+    Raises TypeError if there is no attribute for the value.
     """
     if isinstance(value, ir.Attribute):
         return value
@@ -83,7 +83,7 @@ def to_attribute(value: Any, context: Any = None) -> Any:
 
 
 def to_value(attribute: Any) -> Any:
-    """The dataclass of an sdy attribute; ValueError where it is of another dialect."""
+    """Returns the dataclass of an sdy attribute. Raises ValueError if the attribute is of another dialect."""
     if not isinstance(attribute, SdyAttribute):
         raise ValueError(f"{attribute} is not an attribute of the sdy dialect")
     return attribute.value

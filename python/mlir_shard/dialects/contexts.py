@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contexts in which programs of this project live, and the dialects of users that every context has.
+"""Contexts for the programs of this project, and the registry of user dialects that every context loads.
 
-A user's dialect is defined in Python or as IRDL text, or brought by another package.
+A user dialect is defined in Python, as IRDL text, or in another package.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from mlir_shard.host import ir
 
 Loader = Callable[[Any], None]
 _loaders: dict[str, Loader] = {}
-# The dialects that are loaded first and last of those that every context has.
+# The first and the last of the dialects that `prepare` loads into every context.
 _MARKS = ("stablehlo", "sdy")
 
 
 class DialectError(ImportError):
-    """A registered dialect that cannot be loaded into a context."""
+    """A registered dialect cannot be loaded into a context."""
 
 
 def register_dialect(dialect: Any) -> Any:
-    """Has a dialect loaded into every context that is created from now on; a class decorator too.
+    """Registers a dialect to be loaded into every context that is created from now on; also a class decorator.
 
-    `dialect` is a dialect that is defined in Python, a subclass of the bindings' `dialects.ext.Dialect`; or the text
-    of an IRDL module; or a function of the context that loads a dialect from elsewhere, a C++ extension say. Returns
-    what it is given. A dialect of the same name, and a function of the same name in the same module, is replaced.
+    `dialect` is a dialect defined in Python (a subclass of the bindings' `dialects.ext.Dialect`), the text of an IRDL
+    module, or a function of the context that loads a dialect from elsewhere, such as a C++ extension. It replaces a
+    dialect of the same name, or a function of the same name in the same module. Returns `dialect`.
 
     Raises RegistrationError for anything else.
     """
@@ -54,7 +54,7 @@ def _is_python_dialect(dialect: Any) -> bool:
 
 
 def load(context: Any) -> None:
-    """Loads all registered dialects. Raises DialectError where one cannot be loaded."""
+    """Loads all registered dialects. Raises DialectError if one cannot be loaded."""
     with context, ir.Location.unknown():
         for name, loader in _loaders.items():
             try:
@@ -69,10 +69,10 @@ def _load_irdl(text: str) -> None:
 
 
 def create_context(*, allow_unregistered: bool = False) -> Any:
-    """Returns an `ir.Context` with upstream's dialects, StableHLO, CHLO, VHLO, sdy, and dialects that users registered.
+    """Returns an `ir.Context` with upstream's dialects, StableHLO, CHLO, VHLO, sdy, and registered user dialects.
 
     Args:
-        allow_unregistered: whether operations of other dialects can be parsed, in generic form.
+        allow_unregistered: whether operations of other dialects can be parsed in generic form.
     """
     context = ir.Context()
     context.allow_unregistered_dialects = allow_unregistered
@@ -81,10 +81,10 @@ def create_context(*, allow_unregistered: bool = False) -> Any:
 
 
 def prepare(context: Any) -> None:
-    """Loads into any context of the bindings what those of `create_context` have; once a context.
+    """Loads the dialects of `create_context` into any context of the bindings, once for each context.
 
-    Multithreading is off from then on: the verifiers of sdy are in Python, which one thread at a time can run. Programs
-    are small beside the cost of starting threads, and runs stay deterministic.
+    This turns multithreading off: the verifiers of sdy are in Python, which runs in one thread at a time. Programs are
+    small compared to the cost of starting threads, and runs stay deterministic.
     """
     if all(map(context.is_dialect_loaded, _MARKS)):
         return

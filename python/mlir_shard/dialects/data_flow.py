@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that have one sharding across a region, and the one of them that holds it.
+"""Values that share a sharding across a region, and the value that holds it.
 
-An op with data-flow edges ties each of its results or block arguments (the targets of an edge) to operands of its
-own and of its terminators (the sources). One target owns the edge and carries its sharding; where the owner's only
-use is an `sdy.data_flow_edge`, the result of that op carries it. The idea is Shardy's.
+An op with data-flow edges connects each of its results or block arguments (the targets of an edge) to its own operands
+and those of its terminators (the sources). One target owns the edge and carries its sharding; if the only use of the
+owner is an `sdy.data_flow_edge`, the result of that op carries it. This follows Shardy's design.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mlir_shard.dialects.data_flow_edges import (
 from mlir_shard.host import ir
 from mlir_shard.sharding import ManualAxes, TensorSharding, TensorShardingPerValue
 
-# Well-known ops with data-flow edges; those of all others are asked for (see `data_flow_edges`).
-# Ops with data-flow edges whose block arguments own an edge each.
+# Built-in ops with data-flow edges; `data_flow_edges` finds the edges of all others.
+# Ops with data-flow edges whose block arguments each own an edge.
 ARGUMENT_OWNERS = ("sdy.manual_computation", "sdy.named_computation")
-# Ops with data-flow edges where result i owns the edge of block argument i of every region.
+# Ops with data-flow edges whose result i owns the edge of block argument i of every region.
 RESULT_OWNERS = ("stablehlo.while",)
 # Ops with data-flow edges to their results only.
 RESULT_ONLY = ("stablehlo.case", "stablehlo.optimization_barrier")
@@ -37,20 +37,20 @@ DATA_FLOW_OPS = (*ARGUMENT_OWNERS, *RESULT_OWNERS, *RESULT_ONLY)
 
 
 def owning_op(value: Any) -> Any:
-    """The operation that defines a value, or around whose region the block argument is."""
+    """Returns the operation that defines a value, or whose region contains the block of the block argument."""
     owner = value.owner
     return (owner.owner if isinstance(owner, ir.Block) else owner).operation
 
 
 def ancestors(op: Any) -> Iterator[Any]:
-    """The operations around `op`, innermost first."""
+    """Yields the operations around `op`, innermost first."""
     while (parent := op.parent) is not None:
         op = parent.operation
         yield op
 
 
 def edge_owner(value: Any) -> Any | None:
-    """The value that owns the data-flow edge `value` is a target of; None where it is the target of none."""
+    """Returns the owner of the data-flow edge that has `value` as a target; None if there is no such edge."""
     op = owning_op(value)
     if op.name not in DATA_FLOW_OPS:
         edges = edges_of(op)
@@ -62,7 +62,7 @@ def edge_owner(value: Any) -> Any | None:
 
 
 def shardable_value(value: Any) -> Any | None:
-    """The value that holds the sharding of `value`; None for a block argument that cannot have one."""
+    """Returns the value that holds the sharding of `value`; None for a block argument that cannot have a sharding."""
     owner = edge_owner(value)
     if owner is not None:
         uses = list(owner.uses)
@@ -74,10 +74,10 @@ def shardable_value(value: Any) -> Any | None:
 
 
 def sharding_of(value: Any) -> TensorSharding | None:
-    """The sharding of a value as its users see it: attached to it or to what owns its data-flow edge.
+    """Returns the sharding of a value for its users, which is attached to it or to the owner of its data-flow edge.
 
-    Inside a manual computation that is the sharding without the manual axes. An attribute that cannot be read counts
-    as none.
+    Inside a manual computation the manual axes are removed. Returns None if there is no sharding or if the attribute
+    cannot be read.
     """
     owner = value.owner
     # Results of most operations hold their shardings themselves.
@@ -99,23 +99,23 @@ def sharding_of(value: Any) -> TensorSharding | None:
 
 
 def sharding_before_barriers(value: Any) -> TensorSharding | None:
-    """The sharding of a value, or of the value it passes a chain of propagation barriers from."""
+    """Returns the sharding of a value, or of the source of the chain of propagation barriers that defines it."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "sdy.propagation_barrier":
         value = value.owner.operation.operands[0]
     return sharding_of(value)
 
 
 def body_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
-    """Returns the shardings of the arguments of a computation inside its body: without manual axes.
+    """Returns the shardings of the arguments of a computation inside its body, which are without manual axes.
 
-    None where it has none, or where they cannot be read.
+    Returns None if the computation has no shardings or they cannot be read.
     """
     shardings = value_of(op, "in_shardings", TensorShardingPerValue)
     return None if shardings is None else _without_axes(shardings.shardings, manual_axes(op))
 
 
 def manual_axes(op: Any) -> tuple[str, ...]:
-    """Returns the manual axes of a computation; none for a named one."""
+    """Returns the manual axes of a computation; empty for a named computation."""
     axes = value_of(op, "manual_axes", ManualAxes)
     return () if axes is None else axes.value
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Data-flow edges by op name: which values of an op with regions have one sharding."""
+"""Data-flow edges by op name: they connect the values of an op with regions that must have one sharding."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mlir_shard.sharding import TensorSharding
 
 @dataclass(frozen=True, slots=True)
 class DataFlowEdge:
-    """One edge: the target that owns it, the values that are sources, and the other targets.
+    """A data-flow edge: the target that owns it, its sources, and its other targets.
 
     Targets are results of the op, or arguments of blocks in its regions; sources are operands of the op, or of
-    terminators in its regions. All have one shape, as they have one sharding.
+    terminators in its regions. All have the same shape, because they have the same sharding.
     """
 
     owner: Any
@@ -40,9 +40,9 @@ class Boundary:
     """The values that pass into and out of an op with regions: all `ir.Value`s, or all numbers of `ModuleArrays`.
 
     Args:
-        operands, results: those of the op.
-        arguments: for each region the arguments of its first block.
-        returned: for each region that is not empty the operands of the last op of its last block.
+        operands, results: the operands and results of the op.
+        arguments: for each region, the arguments of its first block.
+        returned: for each region that is not empty, the operands of the last op of its last block.
     """
 
     operands: Sequence[Any]
@@ -52,7 +52,7 @@ class Boundary:
 
     @staticmethod
     def of(op: Any) -> Boundary:
-        """The values of an op."""
+        """Returns the boundary of an op, as `ir.Value`s."""
         blocks = [region.blocks[0] if len(region.blocks) else None for region in op.regions]
         arguments = [[] if block is None else list(block.arguments) for block in blocks]
         returned = [list(last.operands) for last in edge_holders(op)[1:]]
@@ -60,7 +60,7 @@ class Boundary:
 
 
 def check_edges(edges: Iterable[Any], op: Any) -> str | None:
-    """The edges are edges of the op: targets are its own, each in one edge, and what an edge ties has one shape."""
+    """Returns an error message, or None if targets belong to the op, each to one edge, and each edge has one shape."""
     known: dict[Any, int] = {}
     for number, edge in enumerate(edges):
         if not isinstance(edge, DataFlowEdge):
@@ -85,12 +85,12 @@ def check_edges(edges: Iterable[Any], op: Any) -> str | None:
 
 
 def is_static_tensor(value: Any) -> bool:
-    """Whether a value can carry an edge: it is shaped, and its shape static."""
+    """Returns whether a value can be on an edge: its type has a static shape."""
     return is_static(value.type)
 
 
 def is_static(type_: Any) -> bool:
-    """Whether a type has a shape, and a static one."""
+    """Returns whether a type has a static shape."""
     return isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape
 
 
@@ -101,7 +101,7 @@ def _is_target(value: Any, op: Any) -> bool:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of a tensor that can carry an edge; None for all other values, which are left alone."""
+    """Returns the shape of a tensor that can be on an edge; None for all other values."""
     return tuple(value.type.shape) if is_static_tensor(value) else None
 
 
@@ -118,7 +118,7 @@ SetShardings = Callable[[Any, Sequence[TensorSharding]], None]
 
 @dataclass(frozen=True, slots=True)
 class _ArgumentShardings:
-    """How the shardings of the block arguments that own edges are had from an op, and attached to it."""
+    """The functions that read the shardings of block arguments that own edges from an op, and attach them to it."""
 
     get: GetShardings
     set: SetShardings
@@ -139,14 +139,14 @@ def data_flow_edges(
     get_argument_shardings: GetShardings | None = None,
     set_argument_shardings: SetShardings | None = None,
 ) -> Callable[[EdgeFunction], EdgeFunction]:
-    """Registers a function that gives, for an op of one of these names, its edges in the order of their owners.
+    """Registers a function that returns the edges of an op of one of these names, in the order of their owners.
 
     Results that own edges have their shardings in `sdy.sharding`, like all results. Block arguments have no such
-    place: `get_argument_shardings` gives, from the op, the shardings of those that own an edge, in the order of the
-    edges and None for one without, and `set_argument_shardings` attaches one to each. Without the two, what propagation
-    finds for such arguments is gone when it is over.
+    attribute: `get_argument_shardings` returns the shardings of the arguments of an op that own an edge, in the order
+    of the edges, with None for an argument without sharding, and `set_argument_shardings` attaches one to each of these
+    arguments. Without these two functions, the shardings of such arguments are dropped at the end of propagation.
 
-    Raises RegistrationError for names of no op, and functions that cannot be called that way.
+    Raises RegistrationError for invalid op names, and for functions that do not take these arguments.
     """
     check_op_names(names, dialects=False)
     arguments = None
@@ -171,7 +171,7 @@ def data_flow_edges(
 
 
 def _known(*names: str) -> Callable[[KnownEdgeFunction], KnownEdgeFunction]:
-    """Registers the edges of ops that are known well enough not to be checked."""
+    """Registers the edges of built-in ops, which depend on the boundary of the op alone and are not checked."""
 
     def register(function: KnownEdgeFunction) -> KnownEdgeFunction:
         _entries.update(dict.fromkeys(names, function))
@@ -181,18 +181,18 @@ def _known(*names: str) -> Callable[[KnownEdgeFunction], KnownEdgeFunction]:
 
 
 def _registered(name: str) -> _Entry | None:
-    """Returns the registration of a dialect for ops of a name; None without one."""
+    """Returns the registration of a dialect for ops of a name; None if there is none."""
     entry = _entries.get(name)
     return entry if isinstance(entry, _Entry) else None
 
 
 def has_edges(name: str) -> bool:
-    """Whether ops of this name have data-flow edges."""
+    """Returns whether ops of this name have data-flow edges."""
     return name in _entries
 
 
 def are_known(name: str) -> bool:
-    """Whether the edges of ops of this name follow from their boundaries: see `known_edges`."""
+    """Returns whether the boundary of an op of this name determines its edges: see `known_edges`."""
     return name in _entries and _registered(name) is None
 
 
@@ -205,9 +205,9 @@ def known_edges(name: str, boundary: Boundary) -> tuple[DataFlowEdge, ...]:
 
 
 def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
-    """The data-flow edges of an op, none for an op that is not registered.
+    """Returns the data-flow edges of an op; none for an op that is not registered.
 
-    Raises InterfaceError where the function that was registered fails, or gives what are no edges of the op.
+    Raises InterfaceError if the registered function fails, or its results are not valid edges of the op.
     """
     entry = _entries.get(op.name)
     if entry is None:
@@ -228,16 +228,16 @@ def edge_holders(op: Any) -> list[Any]:
 
 
 def source_operands(holders: Sequence[Any], edges: Iterable[DataFlowEdge]) -> Iterator[list[tuple[int, int]]]:
-    """Yields for each edge the operands that are its sources, at most one of each holder.
+    """Yields, for each edge, the operands that are its sources, at most one of each holder.
 
-    An edge names its sources by value. Where several operands are the same value, each edge takes the next one; edges
-    beyond the last operand share the first.
+    An edge refers to its sources by value. If several operands are the same value, each edge takes the next one; edges
+    after the last operand share the first.
 
     Args:
         holders: the ops with the operands, as from `edge_holders`.
         edges: the edges of one op, in order.
 
-    Returns: for each edge pairs of the number of the holder and that of its operand.
+    Returns: for each edge, pairs of the number of the holder and the number of its operand.
     """
     first: dict[Any, dict[int, int]] = {}
     free: dict[Any, dict[int, deque[int]]] = {}
@@ -258,15 +258,15 @@ def source_operands(holders: Sequence[Any], edges: Iterable[DataFlowEdge]) -> It
 
 
 def keeps_argument_shardings(name: str) -> bool:
-    """Whether a dialect says where ops of this name keep the shardings of their block arguments."""
+    """Returns whether a dialect registered how ops of this name store the shardings of their block arguments."""
     entry = _registered(name)
     return entry is not None and entry.arguments is not None
 
 
 def argument_shardings(op: Any) -> list[TensorSharding | None]:
-    """The shardings of the block arguments that own edges of an op, as its dialect keeps them; empty where it does not.
+    """Returns the shardings of the block arguments of an op that own edges; empty if its dialect does not store them.
 
-    Raises InterfaceError where the function that was registered fails, or does not give one or None for each.
+    Raises InterfaceError if the registered function fails, or does not return a sharding or None for each argument.
     """
     entry = _registered(op.name)
     if entry is None or entry.arguments is None:
@@ -284,14 +284,14 @@ def argument_shardings(op: Any) -> list[TensorSharding | None]:
 
 
 def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None:
-    """Attaches the shardings of the block arguments that own edges where the op's dialect keeps them."""
+    """Attaches the shardings of block arguments that own edges to the op, if its dialect stores them."""
     entry = _registered(op.name)
     if entry is not None and entry.arguments is not None:
         ask("setter of argument shardings", entry.arguments.set, op, tuple(shardings))
 
 
 def owning_arguments(op: Any) -> list[Any]:
-    """The block arguments that own an edge of the op, in the order of the edges."""
+    """Returns the block arguments that own an edge of the op, in the order of the edges."""
     return [edge.owner for edge in edges_of(op) if isinstance(edge.owner.owner, ir.Block)]
 
 
@@ -323,7 +323,7 @@ def _stablehlo_while(values: Boundary) -> Iterable[DataFlowEdge]:
 
 @_known("scf.for")
 def _scf_for(values: Boundary) -> Iterable[DataFlowEdge]:
-    # The bounds and the step come before what is carried, the induction variable before its arguments.
+    # The bounds and the step come before the carried operands, the induction variable before the carried arguments.
     carried, arguments = values.operands[3:], values.arguments[0][1:]
     for result, operand, returned, argument in zip(values.results, carried, values.returned[0], arguments, strict=True):
         yield DataFlowEdge(result, (operand, returned), (argument,))
@@ -331,7 +331,7 @@ def _scf_for(values: Boundary) -> Iterable[DataFlowEdge]:
 
 @_known("scf.forall")
 def _scf_forall(values: Boundary) -> Iterable[DataFlowEdge]:
-    # The tensors that are shared come last among the operands and among the arguments.
+    # The shared tensors are the last operands and the last arguments.
     arguments, count = values.arguments[0], len(values.results)
     first_operand, first_argument = len(values.operands) - count, len(arguments) - count
     for index, result in enumerate(values.results):
@@ -343,6 +343,6 @@ def _scf_while(values: Boundary) -> Iterable[DataFlowEdge]:
     condition, repeated = values.returned
     for argument, operand, returned in zip(values.arguments[0], values.operands, repeated, strict=True):
         yield DataFlowEdge(argument, (operand, returned))
-    # The first operand of the condition says whether to go on.
+    # The first operand of the condition is the flag that continues the loop.
     for result, passed, argument in zip(values.results, condition[1:], values.arguments[1], strict=True):
         yield DataFlowEdge(result, (passed,), (argument,))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the generated views of operations share: making attributes of Python values, and finding operands."""
+"""The shared code of generated views of operations: it makes attributes of Python values and finds operands."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mlir_shard.host import ir
 
 
 def context_of(location: Any) -> Any:
-    """The context of a location, None (the current context) without one."""
+    """Returns the context of a location; None, which stands for the current context, without a location."""
     return None if location is None else location.context
 
 
 def type_of(value: Any) -> Any:
-    """The type of a value, or of the only result of an operation."""
+    """Returns the type of a value, or of the only result of an operation."""
     return value.type if isinstance(value, ir.Value) else value.operation.result.type
 
 
 def values_of(values: Any) -> list[Any]:
-    """A group of operands: values, operations that stand for their only result, or the results of one operation."""
+    """Returns the operands that values, operations with one result, or one operation with several results stand for."""
     if isinstance(values, (ir.Operation, ir.OpView)):
         return list(values.operation.results)
     return [value if isinstance(value, ir.Value) else value.operation.result for value in values]
 
 
 def builtin_attribute(kind: str, value: Any, context: Any = None) -> Any:
-    """The attribute that ODS calls `kind`, `I64Attr` say, of a Python value; an attribute stays itself."""
+    """Returns the attribute of the ODS kind `kind`, such as `I64Attr`, for a Python value; an attribute as it is."""
     if isinstance(value, ir.Attribute):
         return value
     if kind == "ElementsAttr":
@@ -40,7 +40,7 @@ def builtin_attribute(kind: str, value: Any, context: Any = None) -> Any:
 
 
 def enum_attribute(value: Any, table: Mapping[int, Enum], width: int, context: Any = None) -> Any:
-    """The integer attribute, `width` bits wide, for a member of an enum, given as such, by its name or value."""
+    """Returns the integer attribute of `width` bits for a member of an enum, given as such, by name or by value."""
     if isinstance(value, ir.Attribute):
         return value
     for number, member in table.items():
@@ -50,14 +50,14 @@ def enum_attribute(value: Any, table: Mapping[int, Enum], width: int, context: A
 
 
 def enum_member(attributes: Any, name: str, table: Mapping[int, Any], default: str | None) -> Any:
-    """The member of an enum that the attribute `name` stands for, or the one named `default` if it is missing."""
+    """Returns the member of an enum that the attribute `name` stands for; the member `default` if it is missing."""
     if name in attributes:
         return table[attributes[name].value]
     return next((member for member in table.values() if member.name == default), None)
 
 
 def set_attribute(op: Any, name: str, attribute: Any) -> None:
-    """Sets an attribute; None takes it away."""
+    """Sets an attribute; None removes it."""
     if attribute is not None:
         op.operation.attributes[name] = attribute
     elif name in op.operation.attributes:
@@ -65,12 +65,12 @@ def set_attribute(op: Any, name: str, attribute: Any) -> None:
 
 
 def segment(values: Any, sizes: Any, index: int) -> Any:
-    """Group number `index` of operands or results, `sizes` being the segment attribute."""
+    """Returns group `index` of operands or results; `sizes` is the attribute with the lengths of the groups."""
     lengths = list(ir.DenseI32ArrayAttr(sizes))
     start = sum(lengths[:index])
     return values[start : start + lengths[index]]
 
 
 def only(values: Sequence[Any]) -> Any:
-    """The value of a group of at most one, or None."""
+    """Returns the value of a group of at most one value; None if the group is empty."""
     return values[0] if len(values) else None

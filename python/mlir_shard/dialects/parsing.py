@@ -15,21 +15,21 @@ from mlir_shard.dialects.verifiers.checks import deferred
 from mlir_shard.dialects.word_places import offset_of_word
 from mlir_shard.host import ir
 
-# Upstream's error does not say which grids there are.
+# Upstream's error does not list the grids of the module.
 _UNKNOWN_GRID = "Undefined required grid symbol"
 _GRID = re.compile(r'\bshard\.grid\s+(@[\w.$-]+|@"[^"]*")')
 
 
 def parse(text: str | bytes, context: Any = None, filename: str = "-") -> Any:
-    """Returns the module that a text holds, verified with its shardings, meshes and sharding rules.
+    """Parses a module and verifies it, its shardings, meshes and sharding rules included.
 
     Args:
         text: MLIR in the syntax of its dialects, or bytecode.
-        context: an `ir.Context`, by default a new one of `create_context`; one made otherwise is given the dialects.
-        filename: what locations and errors call the text.
+        context: an `ir.Context`, by default a new one from `create_context`; dialects that it lacks are loaded.
+        filename: the name of the text in locations and errors.
 
     Raises:
-        ParseError: the text is not a valid module; its diagnostics say why and where.
+        ParseError: the text is not a valid module; the diagnostics give the errors and their locations.
     """
     if context is None:
         context = create_context()
@@ -48,12 +48,12 @@ def _parse(text: str | bytes, context: Any, filename: str) -> Any:
         with deferred():
             return parse_module(text, context, filename)
     except ParseError:
-        # The messages of the verifiers of sdy, which run before the host's, tell the user more.
+        # The verifiers of sdy, which run before the host's, have more precise error messages.
         return parse_module(text, context, filename)
 
 
 def _verify(op: Any) -> None:
-    """Raises ParseError where an operation or attribute of sdy is not valid."""
+    """Raises ParseError if an operation or attribute of sdy is not valid."""
     errors: list[ParseDiagnostic] = []
 
     def collect(one: Any) -> bool:
@@ -69,17 +69,17 @@ def _verify(op: Any) -> None:
 
 
 def _kept(one: Any) -> ParseDiagnostic:
-    """A diagnostic of the host that outlives its handler."""
+    """Returns a copy of a diagnostic of the host, which outlives its handler."""
     location = ir.Location.from_attr(one.location.attr, one.location.context)
     return ParseDiagnostic(one.severity, one.message, location, tuple(map(_kept, one.notes)))
 
 
 def _at_word(one: ParseDiagnostic, content: bytes, filename: str) -> ParseDiagnostic:
-    """A diagnostic about an axis or a mesh, at the place where the operation names it."""
+    """Returns a diagnostic, moved to the place where the operation names the axis or mesh that the error is about."""
     location = one.location
     if not isinstance(location, ir.FileLineColLoc) or location.filename != filename:
         return one
-    # A character for each byte: columns count bytes.
+    # One character for each byte, because columns count bytes.
     text = content.decode("latin-1")
     lines = text.split("\n", location.start_line)
     start = sum(map(len, lines[: location.start_line - 1])) + location.start_line - 1 + location.start_col - 1

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Asking functions that a dialect registered for its ops: they may fail in any way, and then have to be named."""
+"""Calls of functions that a dialect registered for its ops, with error messages that identify a failing function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Ops that stand for others, by the attribute with the name of what they stand for.
+# Ops that represent other ops or functions, and the attribute with the name of the one they represent.
 _NAMED_BY = {"stablehlo.composite": "name", "stablehlo.custom_call": "call_target_name"}
 
 
 class InterfaceError(Exception):
-    """What a dialect has registered for an op failed, or does not fit it; `op` is the op it was asked about."""
+    """A function that a dialect registered for an op failed, or its result does not fit the op, which is `op`."""
 
     def __init__(self, op: Any, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class InterfaceError(Exception):
 
 
 class RegistrationError(ValueError):
-    """Something registered for an op that cannot be what it has to be."""
+    """An object registered for an op does not meet the requirements of its role."""
 
 
 def ask(
@@ -32,9 +32,9 @@ def ask(
     *arguments: Any,
     raises: type[InterfaceError] = InterfaceError,
 ) -> Any:
-    """What `function`, registered as the `role` of ops like `op`, says of it.
+    """Returns the result of `function`, registered as the `role` of ops like `op`, for `op`.
 
-    Raises InterfaceError, or the subclass of it, in place of whatever the function raises, with the line that did.
+    If the function raises an exception, raises `raises`, InterfaceError or a subclass, with the line of the exception.
     """
     try:
         return function(op, *arguments)
@@ -48,19 +48,19 @@ def ask(
 
 
 def specific_name(op: Any) -> str:
-    """The name of an op; of a custom call with its target, and of a composite with its name, behind a colon."""
+    """Returns the name of an op, for a custom call followed by a colon and its target, for a composite by its name."""
     name: str = op.name
     attribute = _NAMED_BY.get(name)
     return name if attribute is None else f"{name}:{op.attributes[attribute].value}"
 
 
 def has_specific_names(name: str) -> bool:
-    """Whether something may be registered for some of the ops of this name."""
+    """Returns whether functions can be registered for a subset of the ops of this name."""
     return name in _NAMED_BY
 
 
 def registered_names(op: Any) -> Iterator[str]:
-    """The names under which something may be registered for an op, the most specific first."""
+    """Yields the names under which a function may be registered for an op, the most specific first."""
     name: str = op.name
     if name in _NAMED_BY:
         yield specific_name(op)
@@ -69,12 +69,12 @@ def registered_names(op: Any) -> Iterator[str]:
 
 
 def described(role: str, function: Callable[..., Any], op: Any) -> str:
-    """What the function is to the op, and where it is: `the sharding rule of 'attn.scores' (scores in attn.py:12)`."""
+    """Describes the role and the place of a function: `the sharding rule of 'attn.scores' (scores in attn.py:12)`."""
     return f"the {role} of '{specific_name(op)}' ({place_of(function)})"
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """The name of a function, its file and line as far as it has them; or what its attribute `place` says."""
+    """Returns the name of a function with its file and line if known, or its attribute `place` if it has one."""
     function = inspect.unwrap(function)
     if isinstance(place := getattr(function, "place", None), str):
         return place
@@ -84,14 +84,14 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def check_takes(role: str, function: Any, *arguments: str) -> None:
-    """Raises RegistrationError where `function` cannot be called with these arguments."""
+    """Raises RegistrationError if `function` cannot be called with these arguments."""
     expected = f"has to be a function of ({', '.join(arguments)})"
     if not callable(function):
         raise RegistrationError(f"the {role} {expected}, not {function!r}")
     try:
         signature = inspect.signature(function)
     except ValueError:
-        # Built-in callables may have no signature to look at.
+        # Built-in callables may have no signature.
         return
     try:
         signature.bind(*arguments)
@@ -100,7 +100,7 @@ def check_takes(role: str, function: Any, *arguments: str) -> None:
 
 
 def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
-    """Raises RegistrationError where one of the names is no op's, `"attn.scores"`, nor a dialect's, `"attn.*"`."""
+    """Raises RegistrationError unless each name is that of an op, `"attn.scores"`, or of a dialect, `"attn.*"`."""
     for name in names:
         if isinstance(name, str):
             dialect, _, rest = name.partition(".")
@@ -111,7 +111,7 @@ def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
 
 
 def _line_of(error: Exception, function: Callable[..., Any]) -> str:
-    """The innermost line that raised the error in the file of the function."""
+    """Describes the innermost line in the file of the function that raised the error; empty if there is none."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if code is not None and frame.filename == code.co_filename]

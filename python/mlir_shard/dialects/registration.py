@@ -1,9 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Registering a dialect that ODS defines in a host context.
+"""Registration of a dialect that ODS defines in a host context.
 
-The operations and attributes go in as IRDL, which makes a real dialect of them; what IRDL cannot say (traits,
-side effects, verifiers) is attached to the operation names afterwards, as the host's own `dialects/ext.py` does.
+The operations and attributes are loaded as IRDL, which defines a dialect at run time. Traits, side effects and
+verifiers, which IRDL cannot express, are attached to the operation names afterwards, as in the host's
+`dialects/ext.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Verifier = Callable[[Any], bool]
 class _NoMemoryEffect(ir.MemoryEffectsOpInterface):
     @staticmethod
     def get_effects(op: Any, effects: Any) -> None:
-        """Reports none."""
+        """Reports no effects."""
 
 
 class _AlwaysSpeculatable(ir.ConditionallySpeculatable):
@@ -38,14 +39,14 @@ _ATTACHABLE: Mapping[str, tuple[Any, ...]] = {
 }
 
 _wrapped: set[str] = set()
-# By the text, once a module of it is read for another context, bytecode, which is read in half the time.
+# Bytecode by IRDL text, stored when the text is read for a second context: bytecode is read in half the time.
 _bytecode: dict[str, bytes | None] = {}
 
 
 def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier]) -> None:
-    """Loads the dialect of a module written by `mlir_shard.ods.generate` in `context`; once a context.
+    """Loads the dialect of a module written by `mlir_shard.ods.generate` in `context`, once for each context.
 
-    `verifiers` maps operation names (`sdy.mesh`) to functions that emit a diagnostic and return False where an
+    `verifiers` maps operation names (`sdy.mesh`) to functions that emit a diagnostic and return False if an
     operation breaks an invariant.
     """
     definition = generated.DIALECT
@@ -67,7 +68,7 @@ def load(context: Any, generated: ModuleType, verifiers: Mapping[str, Verifier])
 
 
 def _definitions(text: str) -> Any:
-    """The module of a text of IRDL, in the context at hand."""
+    """Returns the module of a text of IRDL in the current context."""
     known = _bytecode.get(text)
     if known is not None:
         return ir.Module.parse(known)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The sdy dialect in a host context: its generated wrappers, and where a value's sharding lives."""
+"""The sdy dialect in a host context: its generated wrappers, and accessors of shardings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def load(context: Any) -> None:
 
 
 def mesh_of(sharding: TensorSharding, op: Any) -> Mesh | None:
-    """The mesh of `sharding`, looked up in the module around `op` where it is a name; None where it is unknown."""
+    """Returns the mesh of `sharding`, looked up by name in the module around `op` if needed; None if it is unknown."""
     if isinstance(sharding.mesh_or_ref, Mesh):
         return sharding.mesh_or_ref
     return meshes(op).get(sharding.mesh_or_ref)
 
 
 def enclosing_module(op: Any) -> Any:
-    """The innermost `builtin.module` around `op`, or `op` itself where it is one."""
+    """Returns the innermost `builtin.module` around `op`, or `op` itself if it is a module."""
     op = op.operation
     while op.name != "builtin.module" and op.parent is not None:
         op = op.parent.operation
@@ -47,35 +47,35 @@ def enclosing_module(op: Any) -> Any:
 
 
 def meshes(op: Any) -> dict[str, Mesh]:
-    """The meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
+    """Returns the meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
     found = native_host().children(enclosing_module(op)._CAPIPtr, "sdy.mesh")
     definitions = [ir.Operation._CAPICreate(one).attributes for one in found]
     return {one["sym_name"].value: to_value(one["mesh"]) for one in definitions}
 
 
-# Operations of the dialect that hold the sharding of their only result, or those of all their results, in an
-# attribute of their own; all others hold it in the discardable attribute SHARDING.
+# Operations of the dialect that hold the sharding of their only result, or the shardings of all results, in an
+# inherent attribute; all others hold them in the discardable attribute SHARDING.
 _OWN_SHARDING = {"sdy.sharding_constraint": "sharding", "sdy.reshard": "sharding", "sdy.data_flow_edge": "sharding"}
 _OWN_SHARDINGS = {"sdy.manual_computation": "out_shardings", "sdy.named_computation": "out_shardings"}
 COLLECTIVE_SHARDING = "out_sharding"
-# The attributes that hold shardings of results, and whether they hold one for each result.
+# The attributes that hold shardings of results, and whether an attribute holds one sharding for each result.
 SHARDING_KEYS = {SHARDING: True, "out_shardings": True, "sharding": False, COLLECTIVE_SHARDING: False}
 
 
 def sharding_key(op: Any) -> str:
-    """The attribute in which an operation holds the shardings of its results."""
+    """Returns the name of the attribute in which an operation holds the shardings of its results."""
     name = op.name
     is_collective = name.startswith("sdy.") and COLLECTIVE_SHARDING in op.attributes
     return COLLECTIVE_SHARDING if is_collective else sharding_key_of(name)
 
 
 def sharding_key_of(name: str) -> str:
-    """The attribute in which operations of a name, other than collectives, hold the shardings of their results."""
+    """Returns the attribute that holds the shardings of results of operations of a name, other than collectives."""
     return _OWN_SHARDING.get(name) or _OWN_SHARDINGS.get(name, SHARDING)
 
 
 def get_sharding(value: Any) -> TensorSharding | None:
-    """The sharding attached to a value: to a function's argument, or to the result of an operation; else None."""
+    """Returns the sharding attached to a function's argument or an operation's result; None if there is none."""
     if isinstance(value, ir.BlockArgument):
         return _get_argument_sharding(value)
     op = value.owner.operation
@@ -92,7 +92,7 @@ def get_sharding(value: Any) -> TensorSharding | None:
 
 
 def sharding_or_none(attribute: Any) -> TensorSharding | None:
-    """The sharding that an attribute is; None of any other attribute, and of None."""
+    """Returns the value of a sharding attribute; None for any other attribute, and for None."""
     value = attribute.value if isinstance(attribute, SdyAttribute) else None
     return value if isinstance(value, TensorSharding) else None
 
@@ -106,7 +106,8 @@ def _get_argument_sharding(argument: Any) -> TensorSharding | None:
 def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
     """Attaches `sharding` to a function's argument or to the result of an operation, where `get_sharding` finds it.
 
-    None takes it away. The other results of the operation keep theirs; those that had none become fully open.
+    The other results of the operation keep their shardings; results without sharding become fully open. If `sharding`
+    is None, removes the sharding of the argument, or the attribute with the shardings of all results.
     """
     if isinstance(value, ir.BlockArgument):
         _set_function_sharding(value.owner.owner.operation, "arg_attrs", value.arg_number, sharding)
@@ -127,12 +128,12 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
 
 
 def rank_of(type_: Any) -> int:
-    """The rank of a ranked shaped type; 0 for scalars, tokens and every other type."""
+    """Returns the rank of a ranked shaped type; 0 for scalars, tokens and every other type."""
     return type_.rank if isinstance(type_, ir.ShapedType) and type_.has_rank else 0
 
 
 def get_result_sharding(function: Any, index: int) -> TensorSharding | None:
-    """The sharding of result `index` of a `func.func`, or None."""
+    """Returns the sharding of result `index` of a `func.func`; None if there is none."""
     return _get_function_sharding(function.operation, "res_attrs", index)
 
 
@@ -142,7 +143,7 @@ def _get_function_sharding(function: Any, key: str, index: int) -> TensorShardin
 
 
 def set_result_sharding(function: Any, index: int, sharding: TensorSharding | None) -> None:
-    """Attaches `sharding` to result `index` of a `func.func`; None takes it away."""
+    """Attaches `sharding` to result `index` of a `func.func`; None removes its sharding."""
     _set_function_sharding(function.operation, "res_attrs", index, sharding)
 
 

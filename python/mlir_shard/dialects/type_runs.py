@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The attributes by which an operation with variadic operands or results says where its types change."""
+"""The attributes of operations with variadic operands or results that give the lengths of runs of equal types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mlir_shard.ods.model import OPERAND_LENGTHS, RESULT_LENGTHS, lengths
 def type_run_attributes(
     operands: Sequence[Any] | None = None, result_types: Sequence[Any] | None = None, context: Any = None
 ) -> dict[str, Any]:
-    """The attributes to build an operation with, for its variadic operands and the types of its variadic results.
+    """Returns the attributes to build an operation with, for its variadic operands and variadic result types.
 
-    Raises TooManyRuns.
+    Raises TooManyRuns if the types change too often.
     """
     found = {}
     if operands is not None:
@@ -27,8 +27,8 @@ def type_run_attributes(
 
 
 def length_attribute(types: Sequence[Any], context: Any = None) -> Any:
-    """The attribute with the lengths of the runs of equal types among those of operands, or of results.
+    """Returns the attribute with the lengths of the runs of equal types among the types of operands or results.
 
-    Raises TooManyRuns.
+    Raises TooManyRuns if the types change too often.
     """
     return ir.DenseI32ArrayAttr.get(lengths(types), context)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Verifying sdy attributes on operations of any dialect, beyond what the host verifies.
 
-The host asks the dialect of a discardable attribute whether it is right where it is, but a dialect defined at run
-time cannot answer. So this looks for the attributes in all of a module; those that agree in all that decides whether
-they are right (the attribute, the types, what they are nested in) are looked at once.
+The host calls a hook of the dialect of a discardable attribute to verify it, but a dialect defined at run time has no
+such hook. This module therefore searches a module for the attributes. Uses that agree in everything that decides their
+validity (the attribute, the types, the enclosing operations) are verified once.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ PROPAGATION_EDGES = "sdy.propagation_edges"
 RESULT_PROPAGATION_EDGES = "sdy.result_propagation_edges"
 BLOCK_ARG_PROPAGATION_EDGES = "sdy.block_arg_propagation_edges"
 
-# Operations that the validity of an attribute inside depends on.
+# Enclosing operations on which the validity of an attribute depends.
 SCOPES = ("builtin.module", "sdy.manual_computation")
 
 
 class Place(Enum):
-    """Where an attribute is; for an argument or result, in the dictionaries of a function's signature."""
+    """The place of an attribute: an operation, or the attributes of an argument or result in a function's signature."""
 
     OPERATION = 0
     ARGUMENT = 1
@@ -51,7 +51,7 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AttributeUse:
-    """The attribute `name` on `op`, or on argument or result `index` of the function `op`."""
+    """A use of the attribute `name` on `op`, or on argument or result `index` of the function `op`."""
 
     op: Any
     name: str
@@ -67,9 +67,9 @@ Found = tuple[Any, str, int, int]
 
 
 def uses(op: Any) -> Iterator[AttributeUse]:
-    """The uses of the attributes that `verify` checks in and below `op`, in the order of the text.
+    """Returns the uses of the attributes that `verify` checks in and below `op`, in the order of the text.
 
-    Of uses that agree in everything the checks look at, the first alone is given.
+    Of the uses that agree in everything that the checks depend on, only the first is returned.
     """
     return map(_use, native_host().attribute_uses(op.operation._CAPIPtr, QUERIES, SCOPES))
 
@@ -80,12 +80,12 @@ def _use(found: Found) -> AttributeUse:
 
 
 def verify(op: Any) -> bool:
-    """Whether the sdy attributes in and below `op` are right there; emits an error for the first that is not."""
+    """Returns whether the sdy attributes in and below `op` are valid; emits an error for the first invalid one."""
     return _are_valid(uses(op))
 
 
 def are_valid(found: Iterable[Found]) -> bool:
-    """Whether uses that the native core has found are right; emits an error for the first that is not."""
+    """Returns whether uses that the native core has found are valid; emits an error for the first invalid one."""
     return _are_valid(map(_use, found))
 
 
@@ -107,7 +107,7 @@ def _is_valid(use: AttributeUse, signatures: _Signatures) -> bool:
 
 
 class _Signatures:
-    """Checks attributes of arguments and results; the attributes and types of a function are read once."""
+    """A checker of the attributes of arguments and results, which reads the attributes and types of a function once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[Any, Place], tuple[Any, Sequence[Any]]] = {}
@@ -143,7 +143,7 @@ def _check_propagation_edges(op: Any, attribute: Any) -> None:
     shardings = [sharding for ref in _value_refs(edges) if (sharding := _sharding_at(op, ref)) is not None]
     if not shardings:
         raise Violation("propagation edges have to be between values with shardings, but none has one")
-    # A data-flow edge has the sources of its owner as operands, which are elsewhere.
+    # On a data-flow edge op, operand numbers refer to the sources of its owner, which are operands of other ops.
     anywhere = op.name in ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
     operands, results = (sys.maxsize, sys.maxsize) if anywhere else (len(op.operands), len(op.results))
     require(check_edges_on_op(edges, common_mesh(map(mesh_lookup(op), shardings)), operands, results))
@@ -181,13 +181,13 @@ CHECKS: Mapping[str, Callable[[Any, Any], None]] = {
 
 
 class _Likeness(IntEnum):
-    """In what uses of an attribute have to agree for the check of one to be that of all."""
+    """The properties in which uses of an attribute have to agree so that checking one of them is enough."""
 
     NONE = 0
     TYPES = 1
     RANKS = 2  # Of results.
 
 
-# What edges refer to is decided by other operations around theirs, so no two uses agree. Blocks may be uneven.
+# Edges depend on other operations around theirs, so no two uses agree. Shards may be uneven, so ranks suffice.
 _LIKENESS = {PROPAGATION_EDGES: _Likeness.NONE, SHARDING: _Likeness.RANKS}
 QUERIES = tuple((name, int(_LIKENESS.get(name, _Likeness.TYPES))) for name in CHECKS)

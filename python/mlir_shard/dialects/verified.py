@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Verification of what has changed since the last time: see `lib/verification/verified_ops.h`."""
+"""Verification of operations that have changed since the last time: see `lib/verification/verified_ops.h`."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from mlir_shard.host import ir
 
 
 def _sharding_of_results(name: str) -> str | None:
-    """Returns the attribute with the shardings of results, by the op's name; None where they may be elsewhere."""
+    """Returns the attribute with the shardings of an op's results, by op name; None if they may be elsewhere."""
     if name in COLLECTIVES:
         return sdy.COLLECTIVE_SHARDING
-    # Results of these are theirs; where one has a data-flow edge, that is its only user.
+    # Ops in DATA_FLOW_OPS hold the shardings of their results; a data-flow edge op is the only user of its operand.
     is_elsewhere = has_edges(name) and name not in DATA_FLOW_OPS
     return None if is_elsewhere or name == "sdy.propagation_barrier" else sdy.sharding_key_of(name)
 
 
 class Verified:
-    """What has been found to be valid in one context."""
+    """The operations, types and attributes of one context that have been verified."""
 
     def __init__(self) -> None:
         self._known = _native.Verification(host_library(), list(verification.CHECKS), _sharding_of_results)
 
     def verify(self, op: Any) -> bool:
-        """Whether all in an operation is valid, its attributes of sdy included; emits an error where it is not."""
+        """Returns whether an operation and its contents are valid, sdy attributes included; emits an error if not."""
         is_valid = self._known.verify(op._CAPIPtr)
         if is_valid is None:
             is_valid = op.verify()
@@ -43,9 +43,9 @@ class Verified:
         return is_valid and self._have_valid_attributes()
 
     def accept(self, op: Any) -> bool:
-        """Whether an operation is valid that the host has verified while the verifiers of sdy were `deferred`.
+        """Returns whether an operation is valid that the host verified while the verifiers of sdy were `deferred`.
 
-        Runs these on one operation of each kind. Emits an error where one is not valid.
+        Runs the verifiers of sdy on one operation of each kind. Emits an error for an invalid operation.
         """
         for capsule in self._known.accept(op._CAPIPtr):
             unverified = ir.Operation._CAPICreate(capsule)
@@ -63,14 +63,14 @@ class Verified:
         attributed: Sequence[Any],
         everywhere: Sequence[str] = (),
     ) -> bool:
-        """Whether all in an operation is valid that was, and in which nothing has changed since but these operations.
+        """Returns whether an operation that was valid is valid after changes to the given operations only.
 
         Args:
             root: the operation.
-            changed: the capsules of those in it that were made, or given other operands, types or regions.
-            moved: the capsules of those that were moved, or took the place of others with the same types.
-            attributed: the capsules of those in it of which attributes alone have changed.
-            everywhere: attributes of `verification.CHECKS` that may have changed wherever they are in it.
+            changed: capsules of operations in `root` that were created, or given other operands, types or regions.
+            moved: capsules of operations that were moved, or that replaced others with the same types.
+            attributed: capsules of operations in `root` of which only attributes have changed.
+            everywhere: attributes of `verification.CHECKS` that may have changed anywhere in `root`.
         """
         is_valid = self._known.verify_changed(root._CAPIPtr, changed, moved, attributed)
         if is_valid is None:
@@ -83,9 +83,9 @@ class Verified:
 
     @contextlib.contextmanager
     def keeping_symbols(self, op: Any) -> Iterator[None]:
-        """Reads the symbols in `op` once for all operations that are verified in the context.
+        """Reads the symbols in `op` once for all operations that are verified while the context manager is active.
 
-        Between two verifications no other symbol may change than that of the operation that is verified.
+        Between two verifications, no symbol may change except that of the operation that is verified.
         """
         before = self._known.set_keeps_symbols(op._CAPIPtr, True)
         try:
@@ -99,7 +99,7 @@ class Verified:
     def _are_valid(self, uses: list[verification.Found]) -> bool:
         if verification.are_valid(uses):
             return True
-        # The host has found valid what holds it.
+        # The host has accepted the operation that has the attribute.
         self._known.forget()
         return False
 
@@ -108,7 +108,7 @@ _of_contexts: WeakKeyDictionary[Any, Verified] = WeakKeyDictionary()
 
 
 def verified_in(context: Any) -> Verified:
-    """What has been found to be valid in a context: a module that was parsed is not verified again in a run."""
+    """Returns the verified parts of a context, shared by parsing and runs: a parsed module is not verified again."""
     if context not in _of_contexts:
         _of_contexts[context] = Verified()
     return _of_contexts[context]

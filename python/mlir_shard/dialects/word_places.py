@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where in its text an invalid operation names the axis or the mesh that an error of its verifier is about.
+"""The positions in the text of an invalid operation of the axis or mesh that an error of its verifier is about.
 
-A verifier knows the location of the operation alone. Its message says which argument, dimension and axis the error is
-about, and these are looked up in the text, each inside the one before. A word that is not found, as the shardings of a
-module that a front end has built, leaves the error at the operation.
+A verifier has only the location of the operation. Its message contains the argument, dimension and axis that the error
+is about. They are searched for in the text, each inside the part found before it. If a word is not found, for example
+because a front end built the module, the error stays at the operation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MESH = re.compile(r'unknown mesh (@"[^"]*"|@[\w.$-]+)|grid symbol "([^"]*)"')
 _OF_SIGNATURE = re.compile(r"'func\.func' op (argument|result) (\d+): ")
 _OF_VALUE = re.compile(r"\b(?:operand|result) (\d+): ")
 _OF_DIM = re.compile(r"\bdim (\d+): ")
-# What an error says, and what stands before the axes that it is about.
+# Patterns of errors, and the keyword in front of the axes that such an error is about.
 _BEHIND = (
     (re.compile(r"\bmanual axis \S+ is given twice|unknown manual axis"), "manual_axes="),
     (re.compile(r"\bout_sharding: "), "out_sharding="),
@@ -37,14 +37,14 @@ _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The part of a text between two offsets."""
+    """A part of a text between two offsets."""
 
     text: str
     start: int
     end: int
 
     def offset(self, word: str, ordinal: int = 1) -> int | None:
-        """The offset of the given occurrence of a word, counted from 1; None where there are fewer."""
+        """Returns the offset of an occurrence of a word, counted from 1; None if there are fewer occurrences."""
         found = self.start - 1
         for _ in range(ordinal):
             found = self.text.find(word, found + 1, self.end)
@@ -53,17 +53,17 @@ class _Part:
         return found
 
     def behind(self, word: str) -> _Part | None:
-        """The part behind the first occurrence of a word."""
+        """Returns the part after the first occurrence of a word; None if the word does not occur."""
         found = self.offset(word)
         return None if found is None else _Part(self.text, found + len(word), self.end)
 
 
 def offset_of_word(message: str, text: str, start: int) -> int | None:
-    """Returns the offset of the word that an error is about, or None where the message or the text names none.
+    """Returns the offset of the word that an error is about; None if the message or the text does not contain one.
 
     Args:
-        message: the error of an operation.
-        text: what the operation was read from.
+        message: the error message of an operation.
+        text: the text from which the operation was parsed.
         start: the offset of the operation's location.
     """
     operation = _Part(text, start, operation_end(text, start))
@@ -82,12 +82,12 @@ def offset_of_word(message: str, text: str, start: int) -> int | None:
 
 
 def operation_end(text: str, start: int) -> int:
-    """Returns the offset at which the operation at an offset ends: the end of the line in which its brackets do."""
+    """Returns the end of the operation at an offset: the end of the line in which its last bracket is closed."""
     return next(_ends(text, start, "\n"), len(text))
 
 
 def _parts(message: str, operation: _Part) -> Iterator[_Part]:
-    """The parts of the text that hold what an error of the operation is about, the likeliest first."""
+    """Yields the parts of the text that may contain the subject of an error of the operation, the likeliest first."""
     about = operation
     if (place := _OF_SIGNATURE.search(message)) is not None:
         about = _signature_part(operation, place[1], int(place[2])) or operation
@@ -100,7 +100,7 @@ def _parts(message: str, operation: _Part) -> Iterator[_Part]:
 
 
 def _signature_part(operation: _Part, kind: str, index: int) -> _Part | None:
-    """The argument or result of the function of that index."""
+    """Returns the text of an argument or result of a function, by its index; None if it is not found."""
     text = operation.text
     name = text.find("@", operation.start)
     opened = text.find("(", name) if name >= 0 else -1
@@ -118,7 +118,7 @@ def _signature_part(operation: _Part, kind: str, index: int) -> _Part | None:
 
 
 def _lists(message: str, part: _Part) -> Iterator[_Part]:
-    """The lists of axes in a part that an error may be about, the likeliest first, then all of the part."""
+    """Yields the lists of axes in a part that an error may be about, the likeliest first, then the entire part."""
     narrow = part
     for pattern, word in _BEHIND:
         if pattern.search(message):
@@ -135,7 +135,7 @@ def _lists(message: str, part: _Part) -> Iterator[_Part]:
 
 
 def _elements(text: str, opened: int) -> list[_Part]:
-    """What stands between the commas inside the bracket at an offset."""
+    """Returns the elements, separated by commas, of the bracket at an offset."""
     elements, start = [], opened + 1
     for end in _ends(text, start, ","):
         elements.append(_Part(text, start, end))
@@ -144,7 +144,7 @@ def _elements(text: str, opened: int) -> list[_Part]:
 
 
 def _ends(text: str, start: int, separator: str) -> Iterator[int]:
-    """The offsets of a separator outside of brackets that are opened behind `start`, then where these are closed."""
+    """Yields offsets of a separator from `start` on, outside nested brackets, then the end of the enclosing bracket."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if depth == 0 and token[0] == separator:

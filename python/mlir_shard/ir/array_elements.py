@@ -10,7 +10,7 @@ from typing import Any
 def elements(attribute: Any) -> list[Any]:
     """Returns the elements of an attribute that has a length and indices: a dense array, dense elements, a dictionary.
 
-    They are read by index. The end of an iteration is a C++ exception in the host, which takes several times as long,
-    and the memory of the tables that unwind it.
+    The elements are read by index: iterators end with a C++ exception in the host, which takes several times as long,
+    and takes memory for unwind tables.
     """
     return [attribute[index] for index in range(len(attribute))]

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A module read natively into flat arrays: what passes over all operations work on instead of the IR.
+"""A module read natively into flat arrays, on which passes over all operations work instead of the IR.
 
-Most operations of a program are like another one, so what depends on an operation's signature is asked once a
-signature; and nothing has to go through the bindings that concerns every operation.
+Most operations of a program have the signature of another one, so properties that depend on the signature are computed
+once for each signature, and loops over all operations need no calls of the bindings.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _INT32 = "i"  # Lists would take up to ten times the memory.
 
 
 class ModuleArrays:
-    """The operations under a root in pre-order, numbered from 0, and the values they define and use, numbered too.
+    """The operations under a root in pre-order, numbered from 0, and the numbered values that they define and use.
 
-    `parents` has the operation around each, -1 right under the root; `signatures` its signature: operations that
-    agree in name, types and attributes, those named in `ignored` left out, have the same. Of operations of a name for
-    which `any_sizes` is true not all sizes count: only which are 1, which are equal, and which of the operation's
-    tensors has more elements. `definers` has the operation that each value is a result of, -1 for block arguments.
-    Valid while no operation is erased.
+    `parents` has the parent of each operation, -1 directly under the root. `signatures` has the signature of each:
+    operations with equal names, types and attributes, except those named in `ignored`, have the same signature. For
+    operations of a name for which `any_sizes` returns True, sizes count only by which are 1, which are equal, and which
+    of the operation's tensors has more elements. `definers` has the operation that defines each value, -1 for block
+    arguments. Valid while no operation is erased.
     """
 
     def __init__(self, root: Any, ignored: Sequence[str] = (), any_sizes: Callable[[str], bool] | None = None) -> None:
@@ -38,7 +38,7 @@ class ModuleArrays:
 
     @cached_property
     def parents(self) -> memoryview[int]:
-        """The operation around each."""
+        """The parent of each operation, -1 directly under the root."""
         return memoryview(self._arrays.parents)
 
     @cached_property
@@ -48,23 +48,23 @@ class ModuleArrays:
 
     @cached_property
     def definers(self) -> memoryview[int]:
-        """The operation that each value is a result of."""
+        """The operation that defines each value, -1 for block arguments."""
         return memoryview(self._arrays.definers)
 
     @cached_property
     def used_once(self) -> bytes:
-        """Whether each value is an operand once, and no more."""
+        """For each value, whether it is used as an operand exactly once."""
         return self._arrays.used_once()
 
     def use_states(self, movers: Sequence[bool]) -> array[int]:
-        """How each value is used: -1 for no use, -3 - s for one use, by an operation of a signature s that is in
-        `movers`, -2 for any other."""
+        """Returns the use state of each value: -1 for no use, -3 - s for one use, by an operation of a signature s that
+        is in `movers`, and -2 otherwise."""
         states = array(_INT32)
         states.frombytes(memoryview(self._arrays.use_states(movers)).tobytes())
         return states
 
     def with_signatures(self, wanted: Sequence[bool]) -> list[int]:
-        """The operations whose signature is wanted, in order; `wanted` has each signature."""
+        """Returns the operations whose signature is wanted, in order; `wanted` has an entry for each signature."""
         return self._arrays.with_signatures(wanted)
 
     @property
@@ -76,15 +76,15 @@ class ModuleArrays:
         return len(self._arrays)
 
     def outermost(self, closes: Callable[[int], bool | None], is_closed: Callable[[int], bool]) -> _native.Operations:
-        """The operations that are in no closed one, in pre-order.
+        """Returns the operations that are not inside a closed operation, in pre-order.
 
-        `closes` returns, for each signature met, whether its operations are closed; None is that `is_closed` has it
-        of each.
+        `closes` returns, for each signature met, whether its operations are closed. If it returns None, `is_closed` is
+        called for each of them.
         """
         return self._arrays.outermost(closes, is_closed)
 
     def expression_splitter(self, kinds: Sequence[_native.ExpressionKind]) -> _native.ExpressionSplitter:
-        """What splits the constant expressions of the module; `kinds` has one for each signature."""
+        """Returns the splitter of the constant expressions of the module. `kinds` has one kind for each signature."""
         return _native.ExpressionSplitter(self._arrays, kinds)
 
     def repeated_rewrites(self, ignored: Sequence[tuple[bool, bool]] = ()) -> _native.RepeatedRewrites:
@@ -93,63 +93,63 @@ class ModuleArrays:
         return _native.RepeatedRewrites(self._arrays, host_library(), ignored)
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
-        """Puts copies of prototypes, detached ops given by signature, in the place of the operations that have it."""
+        """Replaces operations by copies of the prototype of their signature, a detached operation."""
         capsules = {signature: op._CAPIPtr for signature, op in prototypes.items()}
         self._host.replace_operations(self._arrays, capsules)
 
     def made(self) -> OperationList:
-        """The operations that `replace` and the splitter of expressions have put in, and not erased again."""
+        """Returns the operations that `replace` and the splitter of expressions have created and not erased again."""
         return OperationList(self._host.made(self._arrays))
 
     def operands(self, op: int) -> list[int]:
-        """The numbers of an operation's operands."""
+        """Returns the numbers of an operation's operands."""
         return self._arrays.operands(op)
 
     def results(self, op: int) -> list[int]:
-        """The numbers of an operation's results."""
+        """Returns the numbers of an operation's results."""
         return self._arrays.results(op)
 
     def arguments(self, op: int) -> list[int]:
-        """The numbers of the arguments of the first block in an operation's first region; none where there is none."""
+        """Returns the numbers of the arguments of the first block in an operation's first region, if there is one."""
         return self._arrays.arguments(op)
 
     def boundary(self, op: int) -> tuple[list[int], list[int], list[list[int]], list[list[int]]]:
-        """The values that pass into and out of an operation with regions, by number: see `Boundary`."""
+        """Returns the values that pass into and out of an operation with regions, by number: see `Boundary`."""
         return self._arrays.boundary(op)
 
     def representatives(self) -> list[Any]:
-        """The first `ir.Operation` of each signature."""
+        """Returns the first `ir.Operation` of each signature."""
         return [ir.Operation._CAPICreate(capsule) for capsule in self._host.representatives(self._arrays)]
 
     def operation(self, op: int) -> Any:
-        """The `ir.Operation` of a number."""
+        """Returns the `ir.Operation` of a number."""
         return ir.Operation._CAPICreate(self._host.operation(self._arrays, op))
 
     def value(self, value: int) -> Any:
-        """The `ir.Value` of a number."""
+        """Returns the `ir.Value` of a number."""
         return ir.Value._CAPICreate(self._host.value(self._arrays, value))
 
     def number_of(self, value: Any) -> int | None:
-        """The number of an `ir.Value`, None for one of another module."""
+        """Returns the number of an `ir.Value`; None for a value of another module."""
         number = self._host.number_of(self._arrays, value._CAPIPtr)
         return None if number < 0 else number
 
     def free_lookup(self) -> None:
-        """Frees the table with which `number_of`, `arguments`, `boundary` and `replace` look values up.
+        """Frees the table that `number_of`, `arguments`, `boundary` and `replace` use to look values up.
 
-        The next lookup makes it again.
+        The next lookup builds the table again.
         """
         self._arrays.free_lookup()
 
     def attributed(self, name: str) -> tuple[list[tuple[int, int]], list[Any]]:
-        """The operations that have the discardable attribute `name`, in order, each with the index of its own in a
-        list of the distinct ones; and that list."""
+        """Returns the operations that have the discardable attribute `name`, in order, each with the index of its
+        attribute in a list of the distinct ones; and that list."""
         uses, distinct = self._host.attributed(self._arrays, name)
         return uses, [ir.Attribute._CAPICreate(capsule).maybe_downcast() for capsule in distinct]
 
     def attributes(self, name: str) -> tuple[list[int], list[Any]]:
-        """For each operation the index of its discardable attribute `name` in a list of the distinct ones, -1 for
-        none; and that list."""
+        """Returns for each operation the index of its discardable attribute `name` in a list of the distinct ones, -1
+        if it has none; and that list."""
         uses, distinct = self.attributed(name)
         indices = [-1] * len(self)
         for op, index in uses:
@@ -157,8 +157,8 @@ class ModuleArrays:
         return indices, distinct
 
     def set_result_numbers(self, name: str, numbers_of: Callable[[Any], Sequence[int]], numbers: array[int]) -> None:
-        """Sets, among `numbers` of all values, those of the results of operations that have the discardable attribute
-        `name` to what `numbers_of` gives for it, asked once for each distinct one."""
+        """Sets the entries in `numbers`, which has one for each value, of the results of the operations that have the
+        discardable attribute `name` to `numbers_of` the attribute. It is called once for each distinct attribute."""
         self._host.result_numbers(
             self._arrays,
             name,
@@ -167,25 +167,25 @@ class ModuleArrays:
         )
 
     def alike(self, operations: Sequence[int], numbers: array[int]) -> list[int]:
-        """For each of the operations the first of them that has the same signature and whose operands and results have
-        the same numbers."""
+        """Returns for each of the operations the first of them that has the same signature and whose operands and
+        results have the same numbers."""
         return self._arrays.alike(operations, numbers)
 
     def users(self, value: int) -> list[int]:
-        """The operations that use a value, each once, in order."""
+        """Returns the operations that use a value, without duplicates, in order."""
         return self._arrays.users(value)
 
     def uses(self, value: int) -> list[tuple[int, int]]:
-        """The operations that use a value, in order, each with the number of the operand."""
+        """Returns the operations that use a value, in order, each with the number of the operand."""
         return self._arrays.uses(value)
 
     def last_following(self, operations: Sequence[int], follows: Sequence[bool]) -> list[int]:
-        """The last of the operations that follow each one: of signatures in `follows`, in the same block, and each the
-        only use of the result of the one before."""
+        """Returns for each operation the last of a chain of operations that follow it: of signatures in `follows`, in
+        the same block, and each the only user of the result of its predecessor."""
         return self._arrays.last_following(operations, follows)
 
     def sharded_ops(self, ops: Sequence[int], tags: Mapping[int, int]) -> _native.ShardedOps:
-        """Returns operations by kind: those of a kind agree in signature, contents of regions and tag."""
+        """Returns operations by kind: operations of one kind have equal signatures, contents of regions and tags."""
         return _native.ShardedOps(self._arrays, ops, tags)
 
     def write_states(
@@ -196,11 +196,11 @@ class ModuleArrays:
         name: str,
         attribute_of: Callable[[int], Any],
     ) -> tuple[Sequence[int], Sequence[int]]:
-        """Gives operations the attribute `name` by the states of their first results.
+        """Sets the attribute `name` of operations according to the states of their first results.
 
-        The state of value v is at v + 1. Operations of a signature that is `writable` get what `attribute_of` gives
-        for the state `now`, where it is not that of `before`. The places of the other states that are not, and the
-        operations that got one.
+        The state of value v is at v + 1. Operations of a signature that is `writable` get `attribute_of` the state in
+        `now` if it differs from the state in `before`. Returns the places of the other states that differ, and the
+        operations that got an attribute.
         """
         others, ops = self._host.write_states(
             self._arrays, now, before, writable, name, lambda state: attribute_of(state)._CAPIPtr

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of StableHLO on tensors without elements, which nothing has to be computed or moved for.
+"""Removal of StableHLO operations on tensors without elements, which need no computation or communication.
 
-Frontends write them where an algorithm comes to its end: `jax.lax.associative_scan` slices nothing off and puts it
-behind the rest.
+Frontends emit them at the end of an algorithm: `jax.lax.associative_scan` takes an empty slice and concatenates it to
+the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONSTANT = "stablehlo.constant"
 _CONCATENATE = "stablehlo.concatenate"
 _REDUCE = "stablehlo.reduce"
 _DIALECTS = ("chlo.", "stablehlo.")
-# Each changes how a tensor lies, and no more.
+# These change only the sharding of a tensor.
 _MOVES = frozenset(
     op_names(
         "sdy",
@@ -29,7 +29,7 @@ _MOVES = frozenset(
         "sharding_constraint",
     )
 )
-# They end a region, or do more than make results.
+# These end a region, or have effects other than their results.
 _KEPT = frozenset(
     op_names(
         "stablehlo",
@@ -40,10 +40,10 @@ _KEPT = frozenset(
 
 
 def fold(module: Any) -> bool:
-    """Puts constants in the place of empty results, and what is left without empty operands; whether any were.
+    """Replaces empty results by constants, and removes empty operands. Returns whether there were any.
 
-    A concatenation does without what is empty, and a reduction of nothing is its initial values. Shardings stay.
-    Nothing changes in a program that is in other dialects.
+    A concatenation drops empty operands, and a reduction of an empty tensor becomes its initial values. Shardings are
+    kept. Programs in other dialects are not changed.
     """
     arrays = ModuleArrays(module)
     representatives = arrays.representatives()
@@ -58,7 +58,7 @@ def fold(module: Any) -> bool:
         for old, new in zip(op.results, values, strict=True):
             sharding = sdy.get_sharding(old)
             if sharding is not None and new not in operands:
-                # What is a sum of nothing, or of what has no elements, has no terms to be added elsewhere.
+                # An empty sum, or a sum of empty tensors, has no partial sums on other devices.
                 sdy.set_sharding(new, replace(sharding, unreduced_axes=()))
             old.replace_all_uses_with(new)
         op.erase()

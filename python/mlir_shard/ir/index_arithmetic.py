@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arithmetic on index values at the current insertion point.
+"""Builders of arithmetic on index values at the current insertion point.
 
-The host's wrappers of these operations take several times as long as to create them by name.
+The host's wrappers of these operations take several times as long as their creation by name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from mlir_shard.host import ir
 
-# As the predicates of `arith.cmpi` are numbered.
+# The numbers of the predicates of `arith.cmpi`.
 _EQUAL = 0
 _NOT_EQUAL = 1
 _LESS = 2
@@ -20,13 +20,13 @@ _AT_LEAST = 5
 
 
 def constant(value: int) -> Any:
-    """An index."""
+    """Returns an index constant."""
     type_ = ir.IndexType.get()
     return constant_of(ir.IntegerAttr.get(type_, value))
 
 
 def constant_of(attribute: Any) -> Any:
-    """An `arith.constant` of a typed attribute."""
+    """Returns an `arith.constant` of a typed attribute."""
     return ir.Operation.create("arith.constant", [attribute.type], attributes={"value": attribute}).results[0]
 
 
@@ -42,68 +42,68 @@ def _compared(predicate: int, left: Any, right: Any) -> Any:
 
 
 def add(left: Any, right: Any) -> Any:
-    """left + right"""
+    """Returns left + right."""
     return _created("addi", left, right)
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """left - right"""
+    """Returns left - right."""
     return _created("subi", left, right)
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """left · right"""
+    """Returns left · right."""
     return _created("muli", left, right)
 
 
 def quotient(left: Any, right: Any) -> Any:
-    """left / right, rounded down; neither is negative."""
+    """Returns left / right, rounded down. Neither may be negative."""
     return _created("divui", left, right)
 
 
 def remainder(left: Any, right: Any) -> Any:
-    """What division leaves of a value that is not negative."""
+    """Returns the remainder of the division of a value that is not negative."""
     return _created("remui", left, right)
 
 
 def differ(left: Any, right: Any) -> Any:
-    """Whether they are not equal."""
+    """Returns whether two values differ."""
     return _compared(_NOT_EQUAL, left, right)
 
 
 def within(value: Any, size: int) -> Any:
-    """Whether 0 <= value < size."""
+    """Returns whether 0 <= value < size."""
     above, below = _compared(_AT_LEAST, value, constant(0)), _compared(_LESS, value, constant(size))
     return _created("andi", above, below)
 
 
 def equal(left: Any, right: Any) -> Any:
-    """Whether they are equal."""
+    """Returns whether two values are equal."""
     return _compared(_EQUAL, left, right)
 
 
 def reaches(value: Any, bound: Any) -> Any:
-    """Whether value >= bound."""
+    """Returns whether value >= bound."""
     return _compared(_AT_LEAST, value, bound)
 
 
 def least(left: Any, right: Any) -> Any:
-    """The lesser one."""
+    """Returns the lesser of two values."""
     return _created("minsi", left, right)
 
 
 def clamped(value: Any, most: int) -> Any:
-    """The nearest of 0, 1, ... most."""
+    """Returns the value clamped to the range from 0 to `most`."""
     return _created("maxsi", least(value, constant(most)), constant(0))
 
 
 def choose(condition: Any, then: Any, otherwise: Any) -> Any:
-    """One of two values."""
+    """Returns `then` if the condition holds, else `otherwise`."""
     return _created("select", condition, then, otherwise)
 
 
 def linear(coordinates: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """The row-major position of `coordinates`."""
+    """Returns the row-major position of `coordinates`."""
     if not coordinates:
         return constant(0)
     position = coordinates[0]
@@ -113,7 +113,7 @@ def linear(coordinates: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def coordinates(position: Any, sizes: Sequence[int]) -> list[Any]:
-    """The coordinates at a row-major position that is not negative."""
+    """Returns the coordinates at a row-major position that is not negative."""
     found: list[Any] = []
     for size in reversed(sizes):
         found.insert(0, remainder(position, constant(size)))
@@ -122,10 +122,10 @@ def coordinates(position: Any, sizes: Sequence[int]) -> list[Any]:
 
 
 def of_integer(value: Any) -> Any:
-    """The index of a signless integer, whose sign counts."""
+    """Converts a signless integer, which is sign-extended, to an index."""
     return ir.Operation.create("arith.index_cast", [ir.IndexType.get()], [value]).results[0]
 
 
 def to_integer(value: Any, width: int) -> Any:
-    """The index as a signless integer of `width` bits."""
+    """Converts an index to a signless integer of `width` bits."""
     return ir.Operation.create("arith.index_cast", [ir.IntegerType.get_signless(width)], [value]).results[0]

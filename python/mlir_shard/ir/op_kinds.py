@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of some names by kinds: a pass decides once for each, and looks at those alone that it may change."""
+"""Operations of some names by kinds: a pass decides once for each kind, and visits only operations to change."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def _operations(capsules: list[Any]) -> list[Any]:
 Decision = TypeVar("Decision")
 
 OWN_GROUP = -2
-"""The group of an operation that is merged with no other one."""
+"""The group of operations that are not merged with others."""
 IDENTITY = -3
 """The group of operations whose results are their operands, for `drop_repeated`."""
 _NO_GROUP = -1
 
 
 class OpKinds:
-    """The operations below `root` that have one of the names, in pre-order, by kinds. Valid while nothing is erased.
+    """The operations below `root` that have one of the names, in pre-order, by kinds. Valid while no op is erased.
 
-    Operations of one kind agree in name, types, attributes and what is in their regions, but not in the values that
-    they use. Attributes named in `ignored` count by whether they are there. With `neighbours` they agree, too, in what
-    makes each operand, in whether it has other uses, and in what uses each result if that is used once.
+    Operations of one kind have equal names, types, attributes and contents of regions, but may use different values.
+    Of attributes named in `ignored`, only the presence is compared. With `neighbours`, the following are equal too: the
+    definition of each operand, whether it has other uses, and the user of each result that is used once.
     """
 
     def __init__(self, root: Any, *names: str, ignored: Sequence[str] = (), neighbours: bool = False) -> None:
@@ -56,12 +56,12 @@ class OpKinds:
         return self._kinds.kinds
 
     def where(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
-        """The operations whose kind is wanted, asked of the first of each kind; in pre-order."""
+        """Returns the operations of the wanted kinds, in pre-order. Calls `is_wanted` with the first of each kind."""
         wanted = [is_wanted(one) for one in self.representatives]
         return _operations(_reader().operations(self._kinds, wanted)) if any(wanted) else []
 
     def decided(self, decide: Callable[[Any], Decision | None]) -> list[tuple[Any, Decision]]:
-        """The operations with what is decided of the first of their kind, but for those where that is None."""
+        """Returns the operations with the decision on the first of their kind, without those whose decision is None."""
         decisions = [decide(one) for one in self.representatives]
         wanted = [one is not None for one in decisions]
         if not any(wanted):
@@ -71,9 +71,9 @@ class OpKinds:
         return list(zip(ops, of_ops, strict=True))
 
     def drop_repeated(self, groups: Sequence[int | None]) -> bool:
-        """Replaces each operation by an earlier one of its group that has the same operands, in its block or one around
-        it, and erases those without uses; returns whether there was any. `groups` has one for each kind, None for
-        operations that stay as they are."""
+        """Replaces each operation by an earlier one of its group with the same operands, in its block or an enclosing
+        one, and erases unused ones. Returns whether anything has changed. `groups` has the group of each kind, None for
+        operations that are kept unchanged."""
         return _reader().drop_repeated(self._kinds, [_NO_GROUP if one is None else one for one in groups])
 
     def merge(
@@ -83,18 +83,18 @@ class OpKinds:
         may_wait: Callable[[str], bool],
         pack: Callable[[list[Any], Any], None],
     ) -> bool:
-        """Merges operations of a block that do not need each other; returns whether there was anything to change.
+        """Merges operations of a block that are independent of each other. Returns whether anything has changed.
 
-        They are delayed, with the operations that use their results, until an operation needs them that cannot be.
+        Operations are delayed, with the users of their results, until an operation needs them that cannot be delayed.
 
         Args:
-            groups: for each kind a group, of whose operations several may become one, and their size; None for those
-                that stay as they are.
-            most: what the sizes of merged operations add up to at most.
-            may_wait: whether operations of a name may be delayed if they have results, and no operand in memory.
-            pack: replaces an operation, its second argument, that has the operands and results of several. Called once
-                for several that are equal but for operands. Operations with a region become one with the region of
-                the first.
+            groups: for each kind the group in which operations may be merged, and the size of an operation; None for
+                operations that are kept unchanged.
+            most: the greatest sum of the sizes of operations that are merged into one.
+            may_wait: returns whether operations of a name may be delayed, if they have results and no memref operands.
+            pack: replaces its second argument, an operation that has the operands and results of several. Called once
+                for merges that are equal except for operands. Operations with a region are merged into one with the
+                region of the first.
         """
 
         def pack_operations(capsules: list[Any], placeholder: Any) -> None:
@@ -107,7 +107,7 @@ class OpKinds:
 def operations_of_results(
     root: Any, names: Sequence[str], definers: Sequence[str], count: int = 1, *, once: bool = False
 ) -> list[Any]:
-    """The operations below `root` that have one of the names, and of which the first `count` operands, or for 0 one of
-    all, are each a result of an operation that has one of the names `definers`, with `once` one that is used once; in
+    """Returns the operations below `root` that have one of the names and whose first `count` operands, or for 0 any
+    operand, are results of operations that have one of the names `definers`, with `once` results that are used once; in
     pre-order."""
     return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count, once))

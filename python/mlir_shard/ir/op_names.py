@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names of operations, as tables of a dialect write them."""
+"""Names of operations, as they are written in tables of a dialect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations as native code hands them over: what only goes back to it need not become `ir.Operation`s."""
+"""Operations as native code returns them: those that are only passed back to it need no `ir.Operation`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 
 
 class OperationList(Sequence[Any]):
-    """Operations by their capsules; each becomes an `ir.Operation` where it is asked for."""
+    """Operations by their capsules. The `ir.Operation` of a capsule is made at each access."""
 
     def __init__(self, capsules: Sequence[Any]) -> None:
         self.capsules = capsules
@@ -32,5 +32,5 @@ class OperationList(Sequence[Any]):
 
 
 def capsules_of(ops: Sequence[Any]) -> Sequence[Any]:
-    """The capsules of operations, for native code."""
+    """Returns the capsules of operations, for native code."""
     return ops.capsules if isinstance(ops, OperationList) else [op.operation._CAPIPtr for op in ops]

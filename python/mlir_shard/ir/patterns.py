@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rewrite patterns on one operation name, applied by the host's greedy driver, or directly where few can match."""
+"""Rewrite patterns on one operation name, applied by the host's greedy driver, or directly if few can match."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Pattern:
     """A rewrite of the operations called `root`.
 
     `apply(op, rewriter)` rewrites through the host's PatternRewriter and returns True, or changes nothing and
-    returns False. `name` and `label` are what options of passes choose patterns by.
+    returns False. Options of passes select patterns by `name` and `label`.
 
-    operands: names of operations, of which one has to make the first operand, or be rewritten to one that does, for the
-        pattern to match; None where others do too.
+    operands: names of operations: the pattern matches only if the first operand is defined by an operation of one of
+        these names, or by one that is rewritten to such an operation. None if there is no such constraint.
     may_match: returns whether an operation may match, from its types and attributes and from the operations that define
         its operands; None if any may.
     """
@@ -37,9 +37,9 @@ class Pattern:
 
 
 def matching(root: Any, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Returns those of the patterns that may match below `root`.
+    """Returns the patterns that may match below `root`.
 
-    `may_match` of a pattern is called once for operations that agree in themselves and in what defines their operands.
+    `may_match` of a pattern is called once for equal operations whose operands have equal definitions.
     """
     asked = {one.root for one in patterns if one.may_match is not None}
     representatives = OpKinds(root, *asked, neighbours=True).representatives if asked else ()
@@ -64,17 +64,17 @@ def apply_greedily(op: Any, patterns: Iterable[Pattern], config: Any) -> bool:
 
 
 class _DirectRewriter:
-    """What patterns call of the host's PatternRewriter."""
+    """The methods of the host's PatternRewriter that patterns call."""
 
     def replace_op(self, op: Any, new: Any) -> None:
         replace_with(op, new if isinstance(new, list) else new.results)
 
 
 def apply_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
-    """Applies the patterns below `op` until none matches, without the host's driver, which asks them of each operation.
+    """Applies the patterns below `op` until none matches, without the host's driver, which visits each operation.
 
-    Nothing is folded or erased but what a pattern replaces. All patterns have one root, and `operands`, and replace
-    only the operation that they are applied to. Returns whether any pattern changed the program.
+    Nothing is folded, and only replaced operations are erased. All patterns must have the same root, have `operands`,
+    and replace only the operation that they are applied to. Returns whether any pattern changed the program.
     """
     definers = {name for pattern in patterns for name in pattern.operands or ()}
     rewriter = _DirectRewriter()
@@ -90,7 +90,7 @@ def apply_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
 
 def _callback(pattern: Pattern, applied: list[str]) -> Callable[[Any, Any], bool]:
     def match_and_rewrite(op: Any, rewriter: Any) -> bool:
-        # To the host a callback that returns something true has failed to match.
+        # The host interprets a true result of a callback as a failure to match.
         if not pattern.apply(op.operation, rewriter):
             return True
         applied.append(pattern.name)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Frames of Python in locations: JAX names the whole call stack of an op, which is longer than a message should be."""
+"""Frames of Python in locations: JAX records the entire call stack of an op, which is too long for a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-# Python calls the source of what has no file `<stdin>` or `<string>`.
+# Python calls the source of code without a file `<stdin>` or `<string>`.
 _PYTHON = re.compile(r".*\.py|<.*>")
 _FRONT_END = re.compile(r"(.*[/\\])?(site|dist)-packages[/\\](jax|jaxlib)[/\\].*")
 
@@ -17,10 +17,10 @@ def frame_to_show(files: Sequence[str]) -> tuple[int, int]:
     """Finds the frame of a call stack that a message shows: the innermost that is not in JAX, or else the innermost.
 
     Args:
-        files: of a place and of where it was called from, innermost first, not empty.
+        files: the files of a place and of its callers, innermost first, not empty.
 
     Returns:
-        The number of the frame, and how many of the places are frames of one call stack of Python.
+        The number of the frame, and the number of places that are frames of one call stack of Python.
     """
     count = 1 + len(list(takewhile(_PYTHON.fullmatch, files[1:])))
     if _FRONT_END.fullmatch(files[0]) is None:

@@ -23,7 +23,7 @@ _DEVICES = re.compile(r"dense<.*> : tensor<\d+xi64>", re.DOTALL)
 
 
 def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
-    """The mesh whose axes make the groups, or its symbol; None where the groups are lists of devices."""
+    """Returns the mesh whose axes make the groups, or its symbol; None if the groups are lists of devices."""
     match = _by_axes(collective)
     if match is None:
         return None
@@ -37,7 +37,7 @@ def mesh_or_ref_of(collective: Any) -> str | Mesh | None:
 
 
 def axes_of(collective: Any) -> tuple[AxisRef, ...]:
-    """The axes, major to minor, along which the devices of a group lie, where a mesh makes the groups."""
+    """Returns the axes, major to minor, along which the devices of a group differ; none if the groups are lists."""
     match = _by_axes(collective)
     found = _REFERRED_AXIS.findall(match[3]) if match else []
     return tuple(AxisRef.sub(name, int(pre), int(size)) if size else AxisRef(name) for name, pre, size in found)
@@ -45,12 +45,12 @@ def axes_of(collective: Any) -> tuple[AxisRef, ...]:
 
 def _by_axes(collective: Any) -> re.Match[str] | None:
     groups = collective.attributes[REPLICA_GROUPS]
-    # Lists may be of all devices, and are not worth writing out.
+    # Lists may have all devices, so they are not printed.
     return None if isinstance(groups, ir.DenseElementsAttr) else _BY_AXES.fullmatch(str(groups))
 
 
 def lists_of(collective: Any) -> tuple[tuple[int, ...], ...]:
-    """The groups where they are lists; -1, which fills up short ones, is left out."""
+    """Returns the groups of a collective whose groups are lists of devices, without the -1 that pad short groups."""
     attribute = collective.attributes[REPLICA_GROUPS]
     count, size = attribute.type.shape
     ids = iter(attribute)
@@ -58,7 +58,7 @@ def lists_of(collective: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def set_mesh_or_ref(collective: Any, mesh_or_ref: str | Mesh) -> None:
-    """Has groups that are made by axes refer to another mesh."""
+    """Makes groups along mesh axes refer to another mesh."""
     context = collective.context
     text = _mesh_text(mesh_or_ref) if isinstance(mesh_or_ref, Mesh) else str(_symbol(mesh_or_ref, context))
     old = str(collective.attributes[REPLICA_GROUPS])
@@ -85,7 +85,7 @@ COLLECTIVES = op_names(
 
 
 def collectives(root: Any) -> list[Any]:
-    """The StableHLO operations below `root` that have replica groups, in the order of the text."""
+    """Returns the StableHLO operations below `root` that have replica groups, in the order of the text."""
     return [op for op in operations_named(root, *COLLECTIVES) if REPLICA_GROUPS in op.attributes]
 
 

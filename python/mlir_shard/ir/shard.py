@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Upstream's dialects `shard` and `tensor`: short ways to build and read their operations, on static shapes."""
+"""Builders and readers of operations of upstream's dialects `shard` and `tensor`, on static shapes."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from mlir_shard.sharding import ReductionOp
 
 _shard = host.dialect("shard")
 DYNAMIC = -(2**63)
-# What a grid that was an sdy mesh carries besides its shape, so that its axes get their names back.
+# The attribute of a grid that was an sdy mesh which has the names of the axes, to restore them.
 AXIS_NAMES = "mlir_shard.axis_names"
 
 
 def grid(name: str, shape: Sequence[int]) -> Any:
-    """A `shard.grid` of `shape` at the current insertion point."""
+    """Builds a `shard.grid` of `shape` at the current insertion point."""
     return _shard.GridOp(name, list(shape)).operation
 
 
 def grid_shape(op: Any) -> tuple[int, ...]:
-    """The shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
+    """Returns the shape of a `shard.grid`; a dynamic size is `DYNAMIC`."""
     return tuple(elements(op.operation.attributes["shape"]))
 
 
 def grids(module: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes of the grids of a module by their names."""
+    """Returns the shapes of the grids of a module by name."""
     return {op.attributes["sym_name"].value: grid_shape(op) for op in in_modules(module, "shard.grid")}
 
 
 def grid_axes(op: Any) -> tuple[int, ...]:
-    """The grid axes along which a collective communicates; none where it names none."""
+    """Returns the grid axes along which a collective communicates; empty if it has no such attribute."""
     return tuple(elements(op.attributes["grid_axes"])) if "grid_axes" in op.attributes else ()
 
 
 def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:
-    """The grid axes of each dimension in a `shard.sharding`; dimensions after the last are not split."""
+    """Returns the grid axes of each dimension in a `shard.sharding`; dimensions after the last are not split."""
     text = str(op.operation.attributes["split_axes"])
     # The bindings have no accessors for this attribute; it prints as #shard<axisarray[[0, 1], []]>.
     listed = text.removeprefix("#shard<axisarray").removesuffix(">")
@@ -51,10 +51,10 @@ def split_axes(op: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def sharding(grid_name: str, axes_per_dim: Sequence[Sequence[int]], offsets: Sequence[int] = ()) -> Any:
-    """A `shard.sharding` at the current insertion point: the grid axes of each dimension, and where blocks begin.
+    """Builds a `shard.sharding` at the current insertion point, with the grid axes of each dimension.
 
-    Dimensions after the last are not split. `offsets` has, for each dimension that is split, the start of every block
-    and the end of the last; without them all blocks are of one size.
+    Dimensions after the last are not split. `offsets` has, for each split dimension, the start of every shard and the
+    end of the last; if it is empty, all shards are of equal size.
     """
     # Upstream cannot read the attribute without any dimension, not even for a scalar.
     split = [list(axes) for axes in axes_per_dim] or [[]]
@@ -63,34 +63,34 @@ def sharding(grid_name: str, axes_per_dim: Sequence[Sequence[int]], offsets: Seq
 
 
 def annotate(value: Any, sharding: Any, *, for_users: bool) -> Any:
-    """The result of a `shard.shard` at the current insertion point, of the value itself or of how users take it."""
+    """Builds a `shard.shard` at the current insertion point, which annotates the value, or its use if `for_users`."""
     return _shard.ShardOp(value, sharding, annotate_for_users=for_users).result
 
 
 def all_reduce(name: str, value: Any, axes: Sequence[int], reduction: ReductionOp | str) -> Any:
-    """The reduction of `value` over the devices along `axes`, by one of upstream's kinds; same type."""
+    """Reduces `value` over the devices along `axes`, by one of upstream's kinds; the type stays the same."""
     return _shard.AllReduceOp(value.type, name, value, grid_axes=_axes(axes), reduction=_partial(reduction)).result
 
 
 def all_gather(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
-    """`value` of all `groups` devices along `axes`, concatenated along `dim`."""
+    """Concatenates the `value` of all `groups` devices along `axes` in dimension `dim`."""
     type_ = _with_size(value.type, dim, value.type.shape[dim] * groups)
     return _shard.AllGatherOp(type_, name, value, dim, grid_axes=_axes(axes)).result
 
 
 def all_slice(name: str, value: Any, axes: Sequence[int], dim: int, groups: int) -> Any:
-    """This device's block along `dim` of the `groups` blocks that the devices along `axes` share out.
+    """Slices `value` into `groups` shards along `dim`, one for each device along `axes`; returns this device's shard.
 
-    ValueError where the size is not a multiple of the number of blocks.
+    Raises ValueError if the size is not a multiple of `groups`.
     """
     type_ = resized(value.type, _divided(value.type, dim, groups))
     return _shard.AllSliceOp(type_, name, value, dim, grid_axes=_axes(axes)).result
 
 
 def all_to_all(name: str, value: Any, axes: Sequence[int], split_dim: int, concat_dim: int, groups: int) -> Any:
-    """This device's block along `split_dim` of each of the `groups` devices along `axes`, joined along `concat_dim`.
+    """Exchanges shards along `split_dim` among the `groups` devices along `axes`, and joins them along `concat_dim`.
 
-    ValueError where the size is not a multiple of the number of blocks.
+    Raises ValueError if the size is not a multiple of `groups`.
     """
     shape = _divided(value.type, split_dim, groups)
     shape[concat_dim] *= groups
@@ -100,40 +100,40 @@ def all_to_all(name: str, value: Any, axes: Sequence[int], split_dim: int, conca
 
 
 def reduce_scatter(name: str, value: Any, axes: Sequence[int], dim: int, groups: int, reduction: ReductionOp) -> Any:
-    """This device's block along `dim` of the reduction of `value` over the `groups` devices along `axes`.
+    """Reduces `value` over the `groups` devices along `axes`; returns this device's shard along `dim`.
 
-    ValueError where the size is not a multiple of the number of blocks.
+    Raises ValueError if the size is not a multiple of `groups`.
     """
     type_, kind = resized(value.type, _divided(value.type, dim, groups)), _partial(reduction)
     return _shard.ReduceScatterOp(type_, name, value, dim, grid_axes=_axes(axes), reduction=kind).result
 
 
 def shift(name: str, value: Any, axis: int, offset: int, *, rotate: bool) -> Any:
-    """`value` of the device `offset` before this one along `axis`; with `rotate` the last is before the first."""
+    """Returns the `value` of the device `offset` before this one along `axis`, cyclically if `rotate`."""
     return _shard.ShiftOp(value.type, name, value, axis, offset, grid_axes=_axes([axis]), rotate=rotate).result
 
 
 def send(name: str, value: Any, axes: Sequence[int], destination: Sequence[Any]) -> Any:
-    """Sends `value` to the device that has these positions, `index` values, along `axes`."""
+    """Sends `value` to the device at `destination`, `index` values, along `axes`."""
     at = [DYNAMIC] * len(axes)
     return _shard.SendOp(value.type, name, value, at, list(destination), grid_axes=_axes(axes)).result
 
 
 def recv(name: str, value: Any, axes: Sequence[int], source: Sequence[Any]) -> Any:
-    """What the device that has these positions, `index` values, along `axes` has sent: a tensor like `value`."""
+    """Receives a tensor of the type of `value` from the device at `source`, `index` values, along `axes`."""
     at = ir.DenseI64ArrayAttr.get([DYNAMIC] * len(axes))
     return _shard.RecvOp(value.type, name, value, list(source), grid_axes=_axes(axes), source=at).result
 
 
 def broadcast(name: str, value: Any, axes: Sequence[int], root: Sequence[int]) -> Any:
-    """`value` of the device at `root` along `axes`."""
+    """Returns the `value` of the device at `root` along `axes`."""
     return _shard.BroadcastOp(value.type, name, value, list(root), [], grid_axes=_axes(axes)).result
 
 
 def update_halo(name: str, value: Any, axes_per_dim: Sequence[Sequence[int]], halos: Sequence[tuple[int, int]]) -> Any:
-    """`value` with its borders along each dimension that has axes as its neighbours there have them inside.
+    """Returns `value` with the halos along each sharded dimension updated from the neighbours along its axes.
 
-    halos: the sizes before and after the elements of each such dimension.
+    halos: the sizes of the halos before and after the elements of each such dimension.
     """
     split = ir.Attribute.parse(f"#shard<axisarray{[list(axes) for axes in axes_per_dim]}>")
     sizes = [size for halo in halos for size in halo]
@@ -141,13 +141,13 @@ def update_halo(name: str, value: Any, axes_per_dim: Sequence[Sequence[int]], ha
 
 
 def process_index(name: str, axes: Sequence[int]) -> list[Any]:
-    """This device's position along each of `axes`, as `index` values."""
+    """Returns this device's position along each of `axes`, as `index` values."""
     types = [ir.IndexType.get()] * len(axes)
     return list(_shard.ProcessMultiIndexOp(types, name, axes=_axes(axes)).operation.results)
 
 
 def resized(type_: Any, shape: Sequence[int]) -> Any:
-    """The ranked tensor type with another shape, and the same element type and encoding."""
+    """Returns the ranked tensor type with another shape, and the same element type and encoding."""
     return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
 
 
@@ -160,7 +160,7 @@ def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
 
 
 def reduction_of(op: Any) -> str:
-    """Returns the name of the reduction of a collective; without one it is the sum."""
+    """Returns the name of the reduction of a collective, by default `sum`."""
     attribute = str(op.attributes["reduction"]) if "reduction" in op.attributes else "#shard<partial sum>"
     return attribute.removeprefix("#shard<partial ").removesuffix(">")
 
@@ -185,13 +185,13 @@ _linalg = host.dialect("linalg")
 
 
 def empty(shape: Sequence[int], element_type: Any) -> Any:
-    """A tensor whose elements are not said."""
+    """Builds a tensor with undefined elements."""
     type_ = ir.RankedTensorType.get(list(shape), element_type)
     return ir.Operation.create("tensor.empty", [type_], []).results[0]
 
 
 def reshape(value: Any, shape: Sequence[int]) -> Any:
-    """The elements of a tensor in the same order, in another shape; no elements are moved for that."""
+    """Reshapes a tensor: the elements keep their order, and none is moved."""
     if list(value.type.shape) == list(shape):
         return value
     flat = value
@@ -205,13 +205,13 @@ def reshape(value: Any, shape: Sequence[int]) -> Any:
 
 
 def _collapsed(value: Any, type_: Any) -> Any:
-    """The elements of a tensor in one dimension, or the one of a vector as a scalar."""
+    """Collapses a tensor to a vector, or a vector of one element to a scalar."""
     attributes = {_REASSOCIATION: _reassociation(value.type.rank if type_.rank else 0)}
     return ir.Operation.create("tensor.collapse_shape", [type_], [value], attributes).results[0]
 
 
 def _expanded(value: Any, type_: Any) -> Any:
-    """The elements of a vector or a scalar in the dimensions of a static type."""
+    """Expands a vector or a scalar to the dimensions of a static type."""
     attributes = {
         _REASSOCIATION: _reassociation(type_.rank if value.type.rank else 0),
         "static_output_shape": ir.DenseI64ArrayAttr.get(list(type_.shape)),
@@ -223,17 +223,17 @@ _REASSOCIATION = "reassociation"
 
 
 def _reassociation(rank: int) -> Any:
-    """All dimensions as one group; no group for none."""
+    """Returns the reassociation of all dimensions to one group, without groups for rank 0."""
     integer = ir.IntegerType.get_signless(64)
     group = [ir.IntegerAttr.get(integer, dim) for dim in range(rank)]
     return ir.ArrayAttr.get([ir.ArrayAttr.get(group)] if rank else [])
 
 
 def extract_slice(value: Any, start: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The slice of `shape` of a tensor from `start` on; a start is a number or an `index`."""
+    """Extracts the slice of `shape` that begins at `start`; each start is a number or an `index` value."""
     type_ = resized(value.type, shape)
     if 0 in shape:
-        # No start is within a dimension of size 0.
+        # No start is valid in a dimension of size 0.
         return empty(shape, type_.element_type)
     static, dynamic = _split(start)
     attributes = _slice_attributes([1, len(dynamic), 0, 0], static, shape)
@@ -241,7 +241,7 @@ def extract_slice(value: Any, start: Sequence[Any], shape: Sequence[int]) -> Any
 
 
 def insert_slice(value: Any, into: Any, start: Sequence[Any]) -> Any:
-    """The tensor `into` with the elements of `value` from `start` on; a start is a number or an `index` value."""
+    """Inserts `value` into the tensor `into` at `start`; each start is a number or an `index` value."""
     if 0 in value.type.shape:
         return into
     static, dynamic = _split(start)
@@ -250,7 +250,7 @@ def insert_slice(value: Any, into: Any, start: Sequence[Any]) -> Any:
 
 
 def _slice_attributes(segments: Sequence[int], offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
-    """Those of a slice with static sizes; the host's wrappers of these operations take five times as long."""
+    """Returns the attributes of a slice with static sizes. The host's wrappers of slices take five times as long."""
     numbers = ir.DenseI64ArrayAttr.get
     return {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get(list(segments)),
@@ -266,7 +266,7 @@ def _split(start: Sequence[Any]) -> tuple[list[int], list[Any]]:
 
 
 def zeros(type_: Any) -> Any:
-    """A constant of zeros, of any element type of numbers."""
+    """Builds a constant of zeros, of any numeric element type."""
     element = type_.element_type
     if (isinstance(element, ir.IntegerType) and element.is_signless) or isinstance(element, ir.IndexType):
         return _arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))).result
@@ -276,7 +276,7 @@ def zeros(type_: Any) -> Any:
 
 
 def cut_or_padded(value: Any, shape: Sequence[int]) -> Any:
-    """The tensor cut, or padded with zeros, at the end of each dimension."""
+    """Slices a tensor, or pads it with zeros, at the end of each dimension to the size in `shape`."""
     for dim, size in enumerate(shape):
         before = list(value.type.shape)
         if before[dim] > size:
@@ -287,7 +287,7 @@ def cut_or_padded(value: Any, shape: Sequence[int]) -> Any:
 
 
 def transpose(value: Any, permutation: Sequence[int]) -> Any:
-    """A tensor whose dimension i is dimension `permutation[i]` of `value`."""
+    """Transposes a tensor: dimension i of the result is dimension `permutation[i]` of `value`."""
     if list(permutation) == list(range(len(permutation))):
         return value
     shape = [value.type.shape[dim] for dim in permutation]
@@ -296,7 +296,7 @@ def transpose(value: Any, permutation: Sequence[int]) -> Any:
 
 
 def split_to_front(value: Any, dims: Sequence[int], counts: Sequence[int]) -> Any:
-    """The tensor with each of some dimensions split in equal parts; new dimensions in front number the parts."""
+    """Splits each of the dimensions `dims` into equal parts, numbered by new dimensions at the front."""
     shape: list[int] = []
     numbering: dict[int, int] = {}
     for dim, size in enumerate(value.type.shape):
@@ -311,9 +311,9 @@ def split_to_front(value: Any, dims: Sequence[int], counts: Sequence[int]) -> An
 
 
 def join_from_front(value: Any, dims: Sequence[int]) -> Any:
-    """The tensor with its first dimensions, which number parts of each of `dims`, joined to these.
+    """Joins the parts of the dimensions `dims`, numbered by the first dimensions: the inverse of `split_to_front`.
 
-    dims: of the tensor without the dimensions in front.
+    dims: dimensions of the result, which are those of the operand without the first ones.
     """
     permutation: list[int] = []
     shape: list[int] = []

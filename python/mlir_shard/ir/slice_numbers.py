@@ -27,13 +27,14 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class SliceNumbers:
-    """How the dimensions of an operand, of indices into it and of slices correspond.
+    """The correspondence of the dimensions of an operand, of indices into it and of slices.
 
     The slices are the result of a gather, the updates of a scatter.
 
     Attributes:
-        window_dims: The dimensions of the slices that are those of one slice. They follow the operand's dimensions that
-            are neither collapsed nor batching; all others follow the indices without `index_vector_dim`.
+        window_dims: The dimensions of the slices that are dimensions of a single slice. They correspond to the
+            operand's dimensions that are neither collapsed nor batching; all others correspond to the dimensions of the
+            indices except `index_vector_dim`.
         collapsed: The operand's dimensions that slices do not have.
         batching: The operand's dimensions that correspond to the dimensions `index_batching` of the indices.
         index_map: The operand's dimension of each entry of an index vector.
@@ -55,7 +56,7 @@ class SliceNumbers:
         return SliceNumbers(*read)
 
     def set_on(self, op: Any) -> None:
-        """Gives a gather or scatter these numbers."""
+        """Sets the numbers of a gather or scatter."""
         attribute, kind, fields = _FIELDS[op.name]
         dims = (self.window_dims, self.collapsed, self.batching, self.index_batching, self.index_map)
         lists = dict(zip(fields.split(), map(list, dims), strict=True))

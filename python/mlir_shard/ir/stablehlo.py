@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO: short ways to build its operations, at the current insertion point and location.
+"""Builders of StableHLO operations, at the current insertion point and location.
 
-The host registers the dialect but has no builders for it. Values are ranked tensors of static shape; what is built
-gives back its result, which has the sharding `sharding` if one is given.
+The host registers the dialect but has no builders for it. Values are ranked tensors of static shape. A builder returns
+the result of the operation, with the sharding `sharding` if one is given.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Sizes = Sequence[int]
 
 
 def call_target(op: Any) -> str:
-    """The target of a `stablehlo.custom_call`."""
+    """Returns the target of a `stablehlo.custom_call`."""
     target: str = op.attributes["call_target_name"].value
     return target
 
 
 def build(name: str, type_: Any, *operands: Any, sharding: TensorSharding | None = None, **attributes: Any) -> Any:
-    """The result of `stablehlo.<name>`, which has one result and no region."""
+    """Builds `stablehlo.<name>`, an operation with one result and no region."""
     result = ir.Operation.create(f"stablehlo.{name}", [type_], list(operands), attributes).results[0]
     if sharding is not None:
         sdy.set_sharding(result, sharding)
@@ -40,12 +40,12 @@ def build(name: str, type_: Any, *operands: Any, sharding: TensorSharding | None
 
 
 def binary(name: str, left: Any, right: Any, sharding: TensorSharding | None = None) -> Any:
-    """The result of `stablehlo.<name>` of two values of the same type, which has it too."""
+    """Builds `stablehlo.<name>` of two values of the same type, which is also the type of the result."""
     return build(name, left.type, left, right, sharding=sharding)
 
 
 def combining(name: str, type_: Any, operands: Sequence[Any], combiner: str, **attributes: Any) -> Any:
-    """As `build`, of an operation with a region that combines two scalars by `stablehlo.<combiner>`."""
+    """Builds `stablehlo.<name>` with a region that combines two scalars by `stablehlo.<combiner>`."""
     op = ir.Operation.create(f"stablehlo.{name}", [type_], list(operands), attributes, regions=1)
     scalar = tensor(type_.element_type)
     block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[op.location] * 2)
@@ -55,42 +55,42 @@ def combining(name: str, type_: Any, operands: Sequence[Any], combiner: str, **a
 
 
 def tensor(element_type: Any, *shape: int) -> Any:
-    """A tensor type; of a scalar without sizes."""
+    """Returns a tensor type with the sizes `shape`, that of a scalar if there are none."""
     return ir.RankedTensorType.get(list(shape), element_type)
 
 
 def with_shape(type_: Any, shape: Sizes) -> Any:
-    """A tensor type with other sizes."""
+    """Returns a tensor type with its sizes replaced."""
     return ir.RankedTensorType.get(list(shape), type_.element_type, type_.encoding)
 
 
 def with_size(type_: Any, dim: int, size: int) -> Any:
-    """A tensor type with another size of one dimension."""
+    """Returns a tensor type with the size of one dimension replaced."""
     return with_shape(type_, [*type_.shape[:dim], size, *type_.shape[dim + 1 :]])
 
 
 def i64() -> Any:
-    """The type of the numbers that count devices and elements."""
+    """Returns i64, the type of the numbers of devices and elements."""
     return ir.IntegerType.get_signless(64)
 
 
 def boolean() -> Any:
-    """The type of the elements of masks."""
+    """Returns i1, the type of the elements of masks."""
     return ir.IntegerType.get_signless(1)
 
 
 def integer(value: int) -> Any:
-    """An attribute of type i64."""
+    """Returns an attribute of type i64."""
     return ir.IntegerAttr.get(i64(), value)
 
 
 def sizes(values: Sizes) -> Any:
-    """An attribute `array<i64: ...>`."""
+    """Returns an attribute `array<i64: ...>`."""
     return ir.DenseI64ArrayAttr.get(list(values))
 
 
 def element(type_: Any, value: float) -> Any:
-    """The attribute of one integer or floating-point number; InterfaceError where the type has no numbers."""
+    """Returns the attribute of an integer or floating-point number. Raises InterfaceError for a non-numeric type."""
     if not has_numbers(type_):
         point = ir.InsertionPoint.current
         raise InterfaceError(point.ref_operation or point.block.owner, f"no constant of {type_} is known")
@@ -100,34 +100,34 @@ def element(type_: Any, value: float) -> Any:
 
 
 def constant(value: Any) -> Any:
-    """The constant of an elements attribute."""
+    """Builds the constant of an elements attribute."""
     return build("constant", value.type, value=value)
 
 
 def has_numbers(element_type: Any) -> bool:
-    """Whether `splat` makes constants of an element type, unlike of a quantized one."""
+    """Returns whether `splat` can build constants of an element type; it cannot for a quantized type, for example."""
     return isinstance(element_type, ir.ComplexType | ir.FloatType | ir.IntegerType | ir.IndexType)
 
 
 def splat(type_: Any, value: float) -> Any:
-    """A constant of one number all over; of a complex type that number is its real part."""
+    """Builds a constant with one number in all elements; for a complex type the number is the real part."""
     if isinstance(type_.element_type, ir.ComplexType):
         return constant(ir.Attribute.parse(f"dense<({float(value)}, 0.0)> : {type_}"))
     return constant(ir.DenseElementsAttr.get_splat(type_, element(type_.element_type, value)))
 
 
 def has_zero(element_type: Any) -> bool:
-    """Whether `scalar` can build a zero of a type: one of signless or signed integers or of floating-point numbers."""
+    """Returns whether `scalar` can build a zero of a type, that is, for integer and floating-point types."""
     return isinstance(element_type, ir.FloatType | ir.IntegerType)
 
 
 def scalar(value: float, element_type: Any | None = None) -> Any:
-    """A constant of one element and no dimensions, of i64 by default."""
+    """Builds a constant of rank 0, of i64 by default."""
     return splat(tensor(i64() if element_type is None else element_type), value)
 
 
 def numbers(values: Sizes | npt.NDArray[np.int64], type_: Any | None = None) -> Any:
-    """A constant vector of integers, of i64 or of another type."""
+    """Builds a constant vector of integers, by default of i64."""
     if type_ is None or type_ == i64():
         return constant(ir.DenseElementsAttr.get(np.asarray(values, np.int64)))
     if type_ == boolean():
@@ -137,40 +137,40 @@ def numbers(values: Sizes | npt.NDArray[np.int64], type_: Any | None = None) -> 
 
 
 def entry(values: Sizes | npt.NDArray[np.int64], index: Any) -> Any:
-    """The integer, a scalar of i64, at an index (a scalar) of a constant table."""
+    """Looks up an entry of a constant table at an index (a scalar), as a scalar of i64."""
     return reshape(dynamic_slice(numbers(values), [index], [1]), [])
 
 
 def device_number(*, by_replica: bool) -> Any:
-    """The number of the device that runs the program, a scalar of i64: its replica's, or else its partition's."""
+    """Builds the number of the current device, a scalar of i64: its replica id if `by_replica`, or its partition id."""
     own = build("replica_id" if by_replica else "partition_id", tensor(ir.IntegerType.get_unsigned(32)))
     return convert(own, i64())
 
 
 def convert(value: Any, element_type: Any) -> Any:
-    """The elements in another type. It is built even where that is the type they have."""
+    """Converts the elements to another type. The operation is built even if they already have that type."""
     return build("convert", ir.RankedTensorType.get(list(value.type.shape), element_type), value)
 
 
 def reshape(value: Any, shape: Sizes) -> Any:
-    """The same elements in another shape."""
+    """Reshapes a value."""
     return build("reshape", with_shape(value.type, shape), value)
 
 
 def transpose(value: Any, permutation: Sizes) -> Any:
-    """Dimension i of the result is dimension `permutation[i]` of the value."""
+    """Transposes a value: dimension i of the result is dimension `permutation[i]` of the value."""
     shape = [value.type.shape[dim] for dim in permutation]
     return build("transpose", with_shape(value.type, shape), value, permutation=sizes(permutation))
 
 
 def broadcast(value: Any, shape: Sizes, dims: Sizes = (), sharding: TensorSharding | None = None) -> Any:
-    """The value in a shape whose dimensions `dims` are its own; a scalar goes all over."""
+    """Broadcasts a value to a shape. `dims` are the dimensions of the result that the value has, none for a scalar."""
     type_ = with_shape(value.type, shape)
     return build("broadcast_in_dim", type_, value, sharding=sharding, broadcast_dimensions=sizes(dims))
 
 
 def dynamic_slice(value: Any, starts: Sequence[Any], shape: Sizes, sharding: TensorSharding | None = None) -> Any:
-    """The slice of `shape` that starts at the given scalars."""
+    """Builds the slice of `shape` that starts at the given scalars."""
     type_ = with_shape(value.type, shape)
     return build("dynamic_slice", type_, value, *starts, sharding=sharding, slice_sizes=sizes(shape))
 
@@ -178,7 +178,7 @@ def dynamic_slice(value: Any, starts: Sequence[Any], shape: Sizes, sharding: Ten
 def slice_(
     value: Any, starts: Sizes, limits: Sizes, strides: Sizes | None = None, sharding: TensorSharding | None = None
 ) -> Any:
-    """The elements from `starts` up to `limits`, each or every so many."""
+    """Slices a value from `starts` up to, not including, `limits`, by default with strides 1."""
     steps = strides or [1] * len(starts)
     shape = [-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)]
     attributes = {"start_indices": sizes(starts), "limit_indices": sizes(limits), "strides": sizes(steps)}
@@ -186,7 +186,7 @@ def slice_(
 
 
 def along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding | None = None) -> Any:
-    """The elements of a dimension from `start` up to `limit`; the value itself where that is all."""
+    """Slices one dimension from `start` up to `limit`. Returns the value itself if that is the entire dimension."""
     shape = list(value.type.shape)
     if (start, limit) == (0, shape[dim]):
         return value
@@ -196,7 +196,7 @@ def along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding
 
 
 def first(value: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
-    """The slice of `shape` that starts at zero; the value itself where that is all of it."""
+    """Builds the slice of `shape` that starts at zero. Returns the value itself if it already has that shape."""
     if list(shape) == list(value.type.shape):
         return value
     return slice_(value, [0] * len(shape), shape, sharding=sharding)
@@ -205,7 +205,7 @@ def first(value: Any, shape: Sizes, sharding: TensorSharding | None = None) -> A
 def pad(
     value: Any, padding: Any, low: Sizes, high: Sizes, interior: Sizes, sharding: TensorSharding | None = None
 ) -> Any:
-    """The value with padding in front of, behind and between the elements of each dimension; negative cuts off."""
+    """Pads a value before (low), after (high) and between (interior) the elements; negative low or high trims it."""
     amounts = zip(value.type.shape, low, high, interior, strict=True)
     shape = [before + size + max(0, size - 1) * between + after for size, before, after, between in amounts]
     attributes = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
@@ -220,14 +220,14 @@ def pad(
 
 
 def pad_behind(value: Any, padding: Any, shape: Sizes, sharding: TensorSharding | None = None) -> Any:
-    """The value padded behind to a shape."""
+    """Pads a value at the end of each dimension to a shape."""
     none = [0] * len(shape)
     high = [new - old for new, old in zip(shape, value.type.shape, strict=True)]
     return pad(value, padding, none, high, none, sharding)
 
 
 def concatenate(values: Sequence[Any], dim: int, sharding: TensorSharding | None = None) -> Any:
-    """The values one behind the other along a dimension."""
+    """Concatenates values along a dimension."""
     shape = list(values[0].type.shape)
     shape[dim] = sum(value.type.shape[dim] for value in values)
     type_ = with_shape(values[0].type, shape)
@@ -235,19 +235,19 @@ def concatenate(values: Sequence[Any], dim: int, sharding: TensorSharding | None
 
 
 def compare(direction: str, left: Any, right: Any, sharding: TensorSharding | None = None) -> Any:
-    """The mask of where the comparison (EQ, GE, LE ...) holds."""
+    """Compares two values by `direction` (EQ, GE, LE ...), elementwise; the result is a mask."""
     type_ = ir.RankedTensorType.get(list(left.type.shape), boolean())
     comparison = ir.Attribute.parse(_DIRECTION.format(direction))
     return build("compare", type_, left, right, sharding=sharding, comparison_direction=comparison)
 
 
 def select(mask: Any, yes: Any, no: Any, sharding: TensorSharding | None = None) -> Any:
-    """`yes` where the mask is true, else `no`."""
+    """Selects `yes` where the mask is true, else `no`."""
     return build("select", yes.type, mask, yes, no, sharding=sharding)
 
 
 def select_all(flag: Any, yes: Any, no: Any) -> Any:
-    """`yes` if a mask of one element, of rank 0 or 1, is true, else `no`, a value or a number in all its elements."""
+    """Selects `yes` if `flag`, a mask of one element and rank 0 or 1, is true, else `no`, a value or a number."""
     shape = list(yes.type.shape)
     mask = broadcast(flag, shape, [0] * flag.type.rank) if shape else reshape(flag, ())
     return select(mask, yes, no if isinstance(no, ir.Value) else splat(yes.type, no))
@@ -259,7 +259,7 @@ def _channel_handle() -> Any:
 
 
 def channel(number: int) -> Any:
-    """The attribute of a channel between devices."""
+    """Returns the attribute of a channel between devices."""
     return _channel_handle().get(number, 1)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Padded tensors that are inserted with strides, which the host's canonicalization puts elsewhere."""
+"""Padded tensors that are inserted with strides, which the host's canonicalization inserts at wrong offsets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PAD: Final = "tensor.pad"
 
 
 def separate(root: Any) -> None:
-    """Makes a fill and an insertion of each `tensor.pad` that is inserted with strides, in place.
+    """Replaces each `tensor.pad` that is inserted with strides by a fill and an insertion.
 
-    The host folds an insertion of padding into a fill with the same value, and adds the padding to the offsets without
-    the strides (`FoldInsertPadIntoFill`).
+    The host folds an insertion of a padded tensor into a fill with the same value, and adds the padding to the offsets
+    without multiplying it by the strides (`FoldInsertPadIntoFill`).
     """
     for op in operations_named(root, "tensor.insert_slice"):
         strides = elements(op.attributes["static_strides"])

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values of the host's IR: what defines and uses them, and the sizes of their elements."""
+"""Values of the host's IR: their definitions and uses, and the sizes of their elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 
 
 def defining_op(value: Any, *names: str) -> Any | None:
-    """Returns the operation that defines `value`; None if it has none of the names, or for a block argument."""
+    """Returns the operation that defines `value`. None for a block argument, or if it has none of the given names."""
     owner = value.owner
     if isinstance(owner, ir.Block) or (names and owner.operation.name not in names):
         return None
@@ -19,17 +19,17 @@ def defining_op(value: Any, *names: str) -> Any | None:
 
 
 def is_token(type_: Any) -> bool:
-    """Whether a type is `!stablehlo.token`, whose values only order effects."""
+    """Returns whether a type is `!stablehlo.token`, whose values only order effects."""
     return str(type_) == "!stablehlo.token"
 
 
 def has_one_use(value: Any) -> bool:
-    """Whether exactly one operand is `value`."""
+    """Returns whether exactly one operand is `value`."""
     return len(list(value.uses)) == 1
 
 
 def users(value: Any) -> list[Any]:
-    """The operations that use `value`, each once, in no particular order."""
+    """Returns the operations that use `value`, without duplicates, in no particular order."""
     found: list[Any] = []
     for use in value.uses:
         if use.owner.operation not in found:
@@ -42,25 +42,25 @@ Use = tuple[Any, int]
 
 
 def uses_of(value: Any) -> list[Use]:
-    """The uses of `value` there are now, which stay the same while others come."""
+    """Returns the current uses of `value` as a list, which does not change when uses are added."""
     return [(use.owner.operation, use.operand_number) for use in value.uses]
 
 
 def replace_uses(uses: Iterable[Use], value: Any) -> None:
-    """Makes each of these uses one of `value`."""
+    """Replaces the operand of each of these uses by `value`."""
     for user, number in uses:
         user.operands[number] = value
 
 
 def insertion_point_after(value: Any) -> Any:
-    """Right after the op that defines a value, or at the begin of the block it is an argument of."""
+    """Returns the point right after the op that defines a value, or at the start of the block of an argument."""
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner.operation)
 
 
 def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | None = None) -> Any:
-    """An operation with one operand before `op`, with its location and result type: `op`'s kind unless named."""
+    """Creates an operation with one operand before `op`, with the location, result type and by default name of `op`."""
     return ir.Operation.create(
         name or op.name,
         results=[op.results[0].type],
@@ -72,7 +72,7 @@ def create_like(op: Any, operand: Any, attributes: dict[str, Any], name: str | N
 
 
 def element_size(type_: Any) -> int | None:
-    """The bytes of an element of a tensor; None where it has no number of bits."""
+    """Returns the size in bytes of an element of a tensor type. None if the size is not known."""
     element = type_.element_type
     parts = 1
     if isinstance(element, ir.ComplexType):

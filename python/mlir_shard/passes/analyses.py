@@ -24,7 +24,7 @@ class Analyses:
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        # A superset of the contents of the root; None if unknown.
+        # A superset of the contents of the root. None if unknown.
         self._contents: Contents | None = None
         self._cached: dict[tuple[Callable[[Any], Any], Any], Any] = {}
 
@@ -43,7 +43,7 @@ class Analyses:
         return found
 
     def update(self, changed: bool | Changes | None, op: Any) -> None:
-        """Invalidates analyses after a pass on `op`; `changed` is what its `run` returned."""
+        """Invalidates analyses after a pass on `op`; `changed` is the result of its `run`."""
         if changed is False:
             return
         self._cached.clear()
@@ -54,20 +54,20 @@ class Analyses:
         if self._contents is not None:
             if changed.without and op == self._root:
                 self._contents = self._contents.without(changed.without)
-            # Changed operations are in the root too. Other erased ones are unknown, so nothing else is removed.
+            # Changed operations are in the root too. Other erased operations are unknown, so nothing else is removed.
             self._contents |= contents_of_all(changed.ops) | contents_of_all(changed.moved)
-            # Nothing inside of those whose attributes alone have changed is new.
+            # If only the attributes of an operation have changed, nothing inside it is new.
             self._contents |= contents_of_all(changed.attributed, alone=True)
             self._contents |= Contents(attributes=frozenset(changed.everywhere))
 
 
-# Those of the innermost run of the thread.
+# The analyses of the innermost run of the thread.
 _of_run: ContextVar[Analyses | None] = ContextVar("analyses", default=None)
 
 
 @contextlib.contextmanager
 def sharing_analyses(analyses: Analyses) -> Iterator[None]:
-    """Makes `analyses` those of the passes that run in the context."""
+    """Shares `analyses` among the passes that run in the context."""
     token = _of_run.set(analyses)
     try:
         yield

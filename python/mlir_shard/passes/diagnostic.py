@@ -22,7 +22,7 @@ from typing import IO, Any
 from mlir_shard.ir.python_frames import frame_to_show
 
 OPERATION_NOTE = "see current operation: "
-"""What notes begin with in which the host shows an operation."""
+"""The prefix of the notes in which the host prints an operation."""
 _WHOLE_FILE = re.compile(r'"(.*)":0:0')
 
 
@@ -43,7 +43,7 @@ class Position:
 class Diagnostic:
     """One message: severity is `error`, `warning`, `remark` or `note`.
 
-    place: the text of a location without a position, for example `"name"`; empty where it is unknown.
+    place: the text of a location without a position, for example `"name"`; empty if unknown.
     """
 
     severity: str
@@ -59,7 +59,7 @@ class Diagnostic:
 
     @property
     def place_text(self) -> str:
-        """What the first line begins with."""
+        """The position that the first line begins with: `file:line:column`, or a placeholder if it is unknown."""
         position = self.position
         return f"{position.file}:{position.line}:{position.column}" if position else self.place or "<unknown>:0"
 
@@ -69,9 +69,10 @@ class Diagnostic:
 
 @contextlib.contextmanager
 def handled(context: Any, handle: Callable[[Any], bool]) -> Iterator[None]:
-    """Gives the diagnostics of an `ir.Context` to `handle`, which returns whether it took one.
+    """Passes the diagnostics of an `ir.Context` to `handle`, which returns whether it has handled one.
 
-    Exceptions of `handle`, such as an interrupt, cannot pass through the native code that called it: it is raised here.
+    An exception in `handle`, such as an interrupt, cannot pass through the native code that calls `handle`, so it is
+    raised at the end of the context.
     """
     raised: list[BaseException] = []
 
@@ -93,7 +94,7 @@ def handled(context: Any, handle: Callable[[Any], bool]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def standard_error_to(file: IO[bytes]) -> Iterator[None]:
-    """Sends what native code writes to standard error to a file."""
+    """Redirects the standard error output of native code to a file."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -105,14 +106,14 @@ def standard_error_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def error(message: str, position: Position | None = None) -> Diagnostic:
-    """An error without notes."""
+    """Returns an error without notes."""
     return Diagnostic("error", message, position)
 
 
 def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
-    """A diagnostic at an `ir.Location`; where that is inlined code, notes show where it was called.
+    """Returns a diagnostic at an `ir.Location`. For inlined code, notes show the places of the calls.
 
-    Of a call stack of JAX it shows the innermost frame that is not in JAX.
+    For a call stack of JAX it shows the innermost frame that is not in JAX.
     """
     position, callers = _position(location)
     if position is not None:
@@ -124,7 +125,7 @@ def at(severity: str, message: str, location: Any, notes: tuple[Diagnostic, ...]
 
 
 def location_of(where: Any) -> Any:
-    """The location of a location, an operation or a value; None of None."""
+    """Returns the location of an operation or a value. A location or None is returned unchanged."""
     from mlir_shard.host import ir
 
     return where if where is None or isinstance(where, ir.Location) else where.location
@@ -132,13 +133,13 @@ def location_of(where: Any) -> Any:
 
 def _place(location: Any) -> str:
     text = str(location.attr).removeprefix("loc(").removesuffix(")")
-    # What has no text of its own, a module that goes without saying, is at line 0 of its file.
+    # An operation without text of its own, an implicit module, is at line 0 of its file.
     whole_file = _WHOLE_FILE.fullmatch(text)
     return whole_file[1] if whole_file else "" if text == "unknown" else text
 
 
 def from_host(reported: Any) -> Diagnostic:
-    """A copy of an `ir.Diagnostic`, which lives only while it is reported, or of an `ir.DiagnosticInfo`."""
+    """Copies an `ir.Diagnostic`, which is valid only while it is reported, or an `ir.DiagnosticInfo`."""
     from mlir_shard import asm
 
     notes = tuple(from_host(note) for note in reported.notes)
@@ -146,10 +147,10 @@ def from_host(reported: Any) -> Diagnostic:
 
 
 def _position(location: Any) -> tuple[Position | None, tuple[Position, ...]]:
-    """The first position in a location, and those of the calls it was inlined through."""
+    """Returns the first position in a location, and the positions of the calls through which it was inlined."""
     from mlir_shard.host import ir
 
-    # The location of a diagnostic inside an exception comes as the base class.
+    # The location of a diagnostic inside an exception has the base class as its type.
     location = ir.Location.from_attr(location.attr, location.context)
     if isinstance(location, ir.FileLineColLoc) and location.start_line > 0:
         return Position(location.filename, location.start_line, location.start_col), ()
@@ -170,10 +171,11 @@ def _position(location: Any) -> tuple[Position | None, tuple[Position, ...]]:
 
 
 def of_exception(exception: BaseException, prefix: str, file: str | None, severity: str = "error") -> Diagnostic:
-    """An exception in a user's Python: `prefix`, its type and message, at the innermost line inside `file`.
+    """Returns the diagnostic of an exception in a user's Python code, at the innermost line inside `file`.
 
-    Where no frame is in `file`, or it is None, the innermost of all. Raises the KeyboardInterrupt that is its cause, if
-    one is: before version 3.12, Python wraps what a class's `__set_name__` raises.
+    The message is `prefix`, the type and the message of the exception. If no frame is in `file`, or it is None, the
+    innermost frame of all is used. Raises a KeyboardInterrupt that is among the causes of the exception: before version
+    3.12, Python wraps exceptions from a class's `__set_name__`.
     """
     cause: BaseException | None = exception
     while cause is not None:
@@ -194,23 +196,23 @@ def of_exception(exception: BaseException, prefix: str, file: str | None, severi
 
 
 def of_declaration(message: str, declared: Any) -> Diagnostic:
-    """An error at the line where a class or function is declared."""
+    """Returns an error at the line where a class or function is declared."""
     try:
         file = inspect.getfile(declared)
         line = inspect.getsourcelines(declared)[1]
     except (OSError, TypeError):
-        # Its source may be gone.
+        # The source may not exist any more.
         return error(message)
     return error(message, Position(file, line, 1, is_python=True))
 
 
-# That of the innermost run of the thread.
+# The reporter of the innermost run of the thread.
 _reporter: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("reporter", default=None)
 
 
 @contextlib.contextmanager
 def reported(report: Callable[[Diagnostic], None] | None) -> Iterator[None]:
-    """Passes diagnostics to `report`; without it to the handler in place, or to standard error, as MLIR does."""
+    """Passes diagnostics to `report`. If it is None, to the handler in place, or to standard error, as MLIR does."""
     token = _reporter.set(report or _reporter.get() or _print)
     try:
         yield
@@ -223,14 +225,14 @@ def remark(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> N
 
     Args:
         message: in one line.
-        where: the operation, value or location that it is about.
-        notes: more messages, each with the operation, value or location that it is about.
+        where: the operation, value or location that the remark is about.
+        notes: additional messages, each with the operation, value or location that it is about.
     """
     _say("remark", message, where, notes)
 
 
 def warn(message: str, where: Any, notes: Sequence[tuple[str, Any]] = ()) -> None:
-    """Warns of something in a program that is probably a mistake; the pass goes on.
+    """Emits a warning about a probable mistake in a program; the pass continues.
 
     Args:
         message, where, notes: as for `remark`.

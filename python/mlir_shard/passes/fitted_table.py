@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables of reports on terminals of any width: where one is too wide, a paragraph for each row."""
+"""Tables of reports on terminals of any width: a table that is too wide becomes a paragraph for each row."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ANY_WIDTH = 100_000
 class FittedTable:
     """Rows below headings.
 
-    right: the columns, by number, that are aligned to the right; footer: a last row, on all others; has_line: whether
-    there is a line below the headings.
+    right: the columns, by number, that are aligned to the right; footer: a last row, about all other rows; has_line:
+    whether there is a line below the headings.
     """
 
     headings: Sequence[str]
@@ -49,7 +49,7 @@ class FittedTable:
         return Measurement.get(console, options, self._table())
 
     def _repr_html_(self) -> str:
-        """The table for notebooks; lines of cells are lines of it, whatever the width."""
+        """Returns the table as HTML for notebooks; lines of cells are not broken, whatever the width."""
         rows = [self._html_row("td", row) for row in self.rows]
         foot = f"<tfoot>{self._html_row('th', self.footer)}</tfoot>" if self.footer else ""
         head, body = self._html_row("th", self.headings), "".join(rows)
@@ -78,8 +78,8 @@ class FittedTable:
 
 
 def _paragraph(headings: Sequence[str], row: Sequence[Cell], width: int) -> Iterator[RenderableType]:
-    """The first cell, and below it the others with their headings, as many in a line as fit."""
-    # Spaces that align parts of a heading with those of its cells do not here.
+    """Yields the first cell, then lines of the other cells with their headings, as many in a line as fit."""
+    # Spaces that align parts of a heading with parts of its cells have no use in a paragraph.
     named = [(" ".join(heading.split()), _text(cell)) for heading, cell in zip(headings, row, strict=True) if len(cell)]
     first, *parts = (Text.assemble((f"{heading} " if heading else "", "dim"), cell) for heading, cell in named)
     yield first
@@ -102,13 +102,13 @@ def _text(cell: Cell) -> Text:
 
 
 def natural_width(renderable: RenderableType, console: Console, options: ConsoleOptions) -> int:
-    """The columns that something takes where there is no limit."""
+    """Returns the number of columns that a renderable takes without a limit."""
     return Measurement.get(console, options.update(max_width=_ANY_WIDTH), renderable).maximum
 
 
 @dataclass(frozen=True)
 class FirstThatFits:
-    """Of some forms of the same, the first that is narrow enough, or the last."""
+    """The first of several forms of the same contents that is narrow enough, or the last."""
 
     forms: Sequence[RenderableType]
 
@@ -124,8 +124,8 @@ class FirstThatFits:
 
 
 def as_text(renderable: RenderableType, width: int) -> str:
-    """Text without colours, in so many columns."""
+    """Renders as text without colours, in `width` columns."""
     file = StringIO()
-    # In a notebook a console would show what it is to write.
+    # In a notebook, a console would display its output instead of writing it.
     Console(file=file, width=width, force_jupyter=False).print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().strip("\n").splitlines())

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The passes and dialects of the host with one line on each pass, which the host's bindings do not list.
+"""The passes and dialects of the host, which the host's bindings do not list, with one line on each pass.
 
 They are in `host_passes.txt` and `host_dialects.txt`; a test compares these with the libraries of the host.
 """
@@ -20,7 +20,7 @@ PASSES_FILE = "host_passes.txt"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """A line on a pass, and on those of its options that have a description; its stage, empty where it has none."""
+    """A line on a pass, a line on each of its options that has a description, and its stage, empty if it has none."""
 
     text: str
     options: Mapping[str, str]
@@ -29,14 +29,14 @@ class Summary:
 
 @functools.cache
 def summaries() -> Mapping[str, Summary]:
-    """The passes and pipelines of the host that are registered, sorted by name."""
+    """Returns the passes and pipelines of the host that are registered, sorted by name."""
     return {name: one for name, one in read_summaries(PASSES_FILE).items() if host_passes.is_registered(name)}
 
 
 def read_summaries(file: str) -> dict[str, Summary]:
-    """The summaries in a file of this folder: lines `name  text`, and behind each indented ones for its options.
+    """Reads the summaries in a file of this folder: lines `name  text`, each followed by indented lines for options.
 
-    The passes below a line `[name]  text` are of this stage.
+    The passes below a line `[name]  text` belong to the stage `name`.
     """
     found: dict[str, Summary] = {}
     options: dict[str, str] = {}
@@ -54,13 +54,13 @@ def read_summaries(file: str) -> dict[str, Summary]:
 
 
 def read_stages(file: str) -> dict[str, str]:
-    """The stages in a file of this folder, in its order, with a line on each."""
+    """Reads the stages in a file of this folder, in the order of the file, with a line on each."""
     heads = (line.partition("  ") for line in _lines(file) if line.startswith("["))
     return {name[1:-1]: text for name, _, text in heads}
 
 
 def dialects(context: Any) -> tuple[str, ...]:
-    """The namespaces of the host's dialects that a context can load, sorted; loads them."""
+    """Loads the host's dialects that a context can load, and returns their namespaces, sorted."""
     found = []
     for name in _lines("host_dialects.txt"):
         try:
@@ -73,7 +73,7 @@ def dialects(context: Any) -> tuple[str, ...]:
 
 @functools.cache
 def dialect_names() -> frozenset[str]:
-    """The namespaces of the host's dialects."""
+    """Returns the namespaces of the host's dialects."""
     return frozenset(_lines("host_dialects.txt"))
 
 

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the host's passes are: whether a name is one, its options, and on which operations it runs.
+"""The passes of the host: whether a name is that of a pass, its options, and the operations that it runs on.
 
-The host registers its passes where Python cannot list them. So a name is asked about by parsing `any(name)`, which
-accepts every pass; the host prints a parsed pipeline with all options and their defaults, which is how those are
-learnt. A pipeline of the host (`sparsifier`) is replaced by what it prints as: under a wrong anchor the name itself
-would abort the process, while the text is refused with an error.
+Python cannot list the passes that the host registers. So a name is looked up by parsing `any(name)`, which accepts
+every pass. The host prints a parsed pipeline with all options and their defaults, from which these are read. A pipeline
+of the host (`sparsifier`) is replaced by its printed text: under a wrong anchor the name itself would abort the
+process, while the text is refused with an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BAD_VALUE = re.compile(r"for the --(\S+) option: (.*)")
 
 
 class HostPassError(ValueError):
-    """A pass of the host that cannot be made: what is wrong, and the anchor it wants where that is what is wrong."""
+    """An error of a pass of the host that cannot be made. `wanted_anchor` is the right anchor if that is the error."""
 
     def __init__(self, message: str, wanted_anchor: str | None = None) -> None:
         super().__init__(message)
@@ -40,10 +40,10 @@ class HostPassError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostPass:
-    """A pass of the host with its options, or what a pipeline of the host consists of.
+    """A pass of the host with its options, or the passes of a pipeline of the host.
 
-    text: the pipeline text; anchor: the only operation it runs on, or None; is_pipeline: `text` is what the pipeline
-    `name` stands for.
+    text: the pipeline text; anchor: the only operation that it runs on, or None; is_pipeline: whether `text` is the
+    expansion of the pipeline `name`.
     """
 
     name: str
@@ -59,14 +59,14 @@ def _probing_context() -> Any:
 
 
 def _parse(text: str) -> tuple[str, str]:
-    """The pipeline as the host prints it, and why it was refused: one of them is empty."""
+    """Returns the pipeline as the host prints it, and the reason of its refusal: one of the two is empty."""
     context = _probing_context()
     if "{" not in text:
         try:
             return str(passmanager.PassManager.parse(text, context)), ""
         except ValueError as error:
             return "", str(error)
-    # The host prints to standard error why an option is refused.
+    # The host prints the reason why an option is refused to standard error.
     with tempfile.TemporaryFile() as printed:
         try:
             with standard_error_to(printed):
@@ -78,7 +78,7 @@ def _parse(text: str) -> tuple[str, str]:
 
 @functools.cache
 def is_registered(name: str) -> bool:
-    """Whether the host has a pass or a pipeline of that name."""
+    """Returns whether the host has a pass or a pipeline of that name."""
     if not _NAME.fullmatch(name):
         return False
     printed, refused = _parse(f"any({name})")
@@ -95,9 +95,9 @@ def _names_itself(name: str, inside: str) -> bool:
 
 @functools.cache
 def options(name: str) -> tuple[tuple[str, str], ...]:
-    """The (name, default value) pairs of a pass of the host; of a pipeline none are known.
+    """Returns the (name, default value) pairs of the options of a pass of the host; none for a pipeline.
 
-    Options that hold lists have no default value to print, so the host keeps them to itself.
+    Options that hold lists have no default value, so the host does not print them.
     """
     inside = _inside(_parse(f"any({name})")[0])
     if not _names_itself(name, inside) or inside == name:
@@ -107,10 +107,10 @@ def options(name: str) -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def make(name: str, option_text: str = "") -> HostPass:
-    """A pass of the host with options.
+    """Makes a pass of the host with options.
 
     Raises:
-        HostPassError: no such pass, or an option that it does not take.
+        HostPassError: there is no such pass, or it does not take one of the options.
     """
     given = f"{name}{{{option_text}}}" if option_text.strip() else name
     printed, refused = _parse(f"any({given})")
@@ -135,7 +135,7 @@ def check(one: HostPass, anchor: str) -> None:
     """Checks that a pass can be nested in `anchor`.
 
     Raises:
-        HostPassError: it cannot; `wanted_anchor` is the anchor on which it can.
+        HostPassError: the pass cannot be nested there; `wanted_anchor` is the anchor that it can be nested in.
     """
     refused = _parse(f"{anchor}({one.text})")[1]
     if not refused:
@@ -175,6 +175,6 @@ def run(text: str, op: Any, *, verify_each: bool) -> None:
 
 
 def class_name(name: str) -> str:
-    """The title of a pass in IR dumps and timings: its name as one word, `canonicalize` as `Canonicalize`."""
+    """Returns the title of a pass in IR dumps and timings: its name as one word, `Canonicalize` for `canonicalize`."""
     acronyms = {"cse", "dce", "sccp", "cf", "scf", "llvm", "gpu", "mpi", "spirv", "nvvm", "rocdl", "sroa", "ir"}
     return "".join(word.upper() if word in acronyms else word.capitalize() for word in name.split("-"))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What can be watched while a pipeline runs: the IR between passes, and the time each takes."""
+"""Instrumentation of a pipeline: the IR between passes, and the time of each pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 
 class Instrumentation:
-    """Hooks around each pass; `title` is the pass in words, `name` its command-line name, `op` what it runs on."""
+    """Hooks around each pass; `title` is the pass in words, `name` its command-line name, `op` the op it runs on."""
 
     def before_pass(self, title: str, name: str, op: Any) -> None:
         """Called before a pass runs."""
@@ -39,9 +39,9 @@ class Selection:
 class PrintIR(Instrumentation):
     """Prints the IR around passes under mlir-opt's headings.
 
-    show: gives the text of an operation; only_changes: prints after a pass only where the text is not what it was;
+    show: returns the text of an operation; only_changes: prints after a pass only if the text has changed;
     after_failures: prints after the passes that fail, and only those; module_scope: prints the outermost operation
-    rather than the one a pass runs on.
+    instead of the operation that a pass runs on.
     """
 
     show: Callable[[Any], str]
@@ -91,7 +91,7 @@ def _symbol(op: Any) -> str:
 
 @dataclasses.dataclass(slots=True)
 class Timing(Instrumentation):
-    """Wall time by what it went into, in seconds, in the order of first use."""
+    """Wall time of each pass and phase, in seconds, in the order of first use."""
 
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     started: float = dataclasses.field(default_factory=time.perf_counter)
@@ -105,7 +105,7 @@ class Timing(Instrumentation):
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Times what is done inside as `name`."""
+        """Adds the time spent inside the context to `name`."""
         start = time.perf_counter()
         try:
             yield
@@ -116,7 +116,7 @@ class Timing(Instrumentation):
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def report(self) -> str:
-        """The times as a table in mlir-opt's form; what is left of the total is `Rest`."""
+        """Returns the times as a table in mlir-opt's format; the remainder of the total is `Rest`."""
         total = time.perf_counter() - self.started
         rows = [*self.seconds.items(), ("Rest", max(0.0, total - sum(self.seconds.values()))), ("Total", total)]
         rule = f"==={'-' * 73}==="

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Typed options of a pass: how one is declared, read from text and written back, and names near a misspelt one."""
+"""Typed options of a pass: declarations, reading from text and writing back, and names similar to a misspelt one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """At most `limit` of the `known` names that resemble `name`, the nearest first; none much less than the nearest."""
+    """Finds at most `limit` of the `known` names that resemble `name` about as much as the nearest; nearest first."""
     close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
     alike = {one: difflib.SequenceMatcher(None, one, name).ratio() for one in close}
     return tuple(one for one in close if alike[one] > alike[close[0]] - 0.1)
 
 
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """`; did you mean 'a' or 'b'?`, each name behind `prefix`, or nothing where no known name is near."""
+    """Returns `; did you mean 'a' or 'b'?`, each name after `prefix`. Empty if no known name is near."""
     names = [f"'{prefix}{one}'" for one in near(name, known)]
     if not names:
         return ""
@@ -30,7 +30,7 @@ def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 def alternatives(names: Iterable[str]) -> str:
-    """`a, b or c`."""
+    """Returns the names as `a, b or c`."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -39,7 +39,7 @@ _METADATA = "mlir_shard.option"
 
 
 class OptionError(ValueError):
-    """Options that cannot be read; `offset` counts characters from the start of their text."""
+    """An error of options that cannot be read; `offset` is in characters from the start of their text."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -49,14 +49,14 @@ class OptionError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Declaration:
-    """What `option` has beside the default value."""
+    """The arguments of `option` other than the default value."""
 
     help: str
     choices: tuple[str, ...] | None
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] | None = None) -> Any:
-    """A field of a pass that its user can set: `axis: str = option("x", "the axis to shard along")`.
+    """Declares a field of a pass as an option: `axis: str = option("x", "the axis to shard along")`.
 
     The annotation of the field is its type: bool, int, float, str, an `enum.Enum` (named by the values of its
     members), a `typing.Literal`, `tuple[T, ...]` of these, or `T | None`. `choices` limits a str. On the command line
@@ -67,7 +67,7 @@ def option(default: Any, help: str, choices: tuple[str, ...] | None = None) -> A
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """An option as the command line knows it."""
+    """An option as it is written on the command line."""
 
     name: str
     field: str
@@ -78,25 +78,25 @@ class Option:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The values that there are, where these are few."""
+        """All values of the option if these can be listed; otherwise empty."""
         return _names(self.type, self.choices)
 
     @property
     def type_text(self) -> str:
-        """The type, as `--help` shows it."""
+        """The type as `--help` shows it."""
         return _type_text(self.type, self.choices)
 
     @property
     def default_text(self) -> str:
-        """The default value, as a pipeline would write it."""
+        """The default value as it is written in a pipeline."""
         return format_value(self.default)
 
 
 def declared(name: str, type_: Any, field: dataclasses.Field[Any]) -> Option:
-    """The option that the dataclass field `field` of type `type_` declares.
+    """Returns the option that the dataclass field `field` of type `type_` declares.
 
     Raises:
-        TypeError: the type is none that can be read from text.
+        TypeError: the type cannot be read from text, or there is no default value.
     """
     declaration = field.metadata.get(_METADATA, Declaration("", None))
     if field.default is dataclasses.MISSING:
@@ -110,10 +110,10 @@ def declared(name: str, type_: Any, field: dataclasses.Field[Any]) -> Option:
 
 
 def read_options(text: str, options: tuple[Option, ...], owner: str) -> dict[str, Any]:
-    """The values that `text` gives to some of the `options` of `owner`, by field name.
+    """Reads the values that `text` gives to some of the `options` of `owner`, by field name.
 
     Raises:
-        OptionError: an unknown or repeated option, or a value that its type does not hold.
+        OptionError: an option is unknown or repeated, or a value is not of the type of its option.
     """
     by_name = {one.name: one for one in options}
     values: dict[str, Any] = {}
@@ -152,10 +152,10 @@ _DELIMITER = re.compile("[{}\"']")
 
 
 def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
-    """The (name, value, offset) of each option in `text`; the value is None where there is no `=`.
+    """Yields the (name, value, offset) of each option in `text`; the value is None if there is no `=`.
 
     Raises:
-        OptionError: a brace or a quote that is not closed, or an option without a name.
+        OptionError: a brace or a quote is not closed, or an option has no name.
     """
     at = 0
     while at < len(text):
@@ -178,7 +178,7 @@ def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
 
 
 def _value_end(text: str, start: int) -> int:
-    """The index of the first space after the value at `start` that is in no brace and no quote."""
+    """Returns the index of the first space after the value at `start` that is not inside braces or quotes."""
     at = start
     while at < len(text) and not text[at].isspace():
         at = skip_group(text, at) if text[at] in _CLOSING else at + 1
@@ -186,7 +186,7 @@ def _value_end(text: str, start: int) -> int:
 
 
 def skip_group(text: str, start: int) -> int:
-    """The index after the brace or quote that closes the one at `start`."""
+    """Returns the index after the brace or quote that closes the one at `start`."""
     closing = _CLOSING[text[start]]
     at = start + 1
     while (found := _DELIMITER.search(text, at)) is not None:
@@ -198,7 +198,7 @@ def skip_group(text: str, start: int) -> int:
 
 
 def without_delimiters(text: str) -> str:
-    """The inside of a text that is one group in braces or quotes; any other text as it is."""
+    """Removes the delimiters of a text that is one group in braces or quotes; returns other text unchanged."""
     text = text.strip()
     if text and text[0] in _CLOSING and skip_group(text, 0) == len(text):
         return text[1:-1]
@@ -206,7 +206,7 @@ def without_delimiters(text: str) -> str:
 
 
 def _members(type_: Any) -> tuple[Any, bool]:
-    """The type without `| None`, and whether None is one of its values."""
+    """Returns the type without `| None`, and whether None is one of its values."""
     if typing.get_origin(type_) in (typing.Union, types.UnionType):
         members = [one for one in typing.get_args(type_) if one is not type(None)]
         if len(members) == 1:
@@ -258,7 +258,7 @@ def _read_bool(text: str | None) -> bool:
 
 
 def split_list(text: str) -> list[str]:
-    """The elements of a comma-separated list; a comma in braces or quotes does not split."""
+    """Splits a comma-separated list; commas inside braces or quotes do not separate elements."""
     elements, start, at = [], 0, 0
     while at < len(text):
         if text[at] == ",":
@@ -298,7 +298,7 @@ def _spelling(type_: Any) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value of an option as a pipeline writes it."""
+    """Returns the value of an option as it is written in a pipeline."""
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes and pipelines that are not the host's: their names, and a line on each and on its options.
+"""Passes and pipelines other than the host's: their names, and a line on each and on its options.
 
-Those of the project are in `own_passes.txt` and `own_pipelines.txt`, so that none of their modules is imported for help
-or for names near a misspelt one; `tools/pass_table.py` writes the files. Those of plugins come from the registry.
+Those of the project are in `own_passes.txt` and `own_pipelines.txt`, so that help and names similar to a misspelt one
+need no import of their modules; `tools/pass_table.py` writes the files. Those of plugins are read from the registry.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ PIPELINES_FILE = "own_pipelines.txt"
 
 
 def passes() -> Mapping[str, Summary]:
-    """Every pass, sorted by name."""
+    """Returns every pass, sorted by name."""
     others = registry.registered(besides=OWN_PACKAGE)
     found = _own(PASSES_FILE) | {name: described_pass(one) for name, one in others.items()}
     return dict(sorted(found.items()))
 
 
 def pipelines() -> Mapping[str, Summary]:
-    """Every pipeline, sorted by name."""
+    """Returns every pipeline, sorted by name."""
     others = registry.registered_pipelines(besides=OWN_PACKAGE)
     found = _own(PIPELINES_FILE) | {name: described_pipeline(one) for name, one in others.items()}
     return dict(sorted(found.items()))
 
 
 def stages() -> Mapping[str, str]:
-    """The stages of the project's passes in the order in which they run, with a line on each."""
+    """Returns the stages of the project's passes in the order in which they run, with a line on each."""
     return host_listing.read_stages(PASSES_FILE) if registry.is_searched(OWN_PACKAGE) else {}
 
 
@@ -44,7 +44,7 @@ def _own(file: str) -> dict[str, Summary]:
 
 
 def described_pass(one: type[registry.Pass]) -> Summary:
-    """Returns the summary of a pass with the operations that it runs on, where these are not modules."""
+    """Returns the summary of a pass, with the name of the operations that it runs on unless these are modules."""
     return Summary(with_anchor(one.summary, one.anchor), _described(one.options()), _stage(one.__module__))
 
 
@@ -54,13 +54,13 @@ def described_pipeline(one: registry.Pipeline) -> Summary:
 
 
 def _stage(module: str) -> str:
-    """The folder of a module of the project's passes; empty for one of a plugin."""
+    """Returns the folder of a module of the project's passes; empty for a module of a plugin."""
     inside = module.removeprefix(f"{OWN_PACKAGE}.")
     return "" if inside == module else inside.partition(".")[0]
 
 
 def with_anchor(text: str, anchor: Any) -> str:
-    """Returns a summary, and what the pass runs on where that is not the module."""
+    """Appends the anchor of a pass to its summary, unless the pass runs on modules or on any operation."""
     return text if anchor in (None, "builtin.module") else f"{text} [{anchor}]"
 
 
@@ -69,7 +69,7 @@ def _described(options: Sequence[Option]) -> dict[str, str]:
 
 
 def written(summaries: Mapping[str, Summary], stages: Mapping[str, str]) -> str:
-    """The text of a file of summaries, by stages, the inverse of `host_listing.read_summaries` and `read_stages`."""
+    """Writes the text of a file of summaries by stage: the inverse of `host_listing.read_summaries`, `read_stages`."""
     lines = []
     for stage, title in {"": "", **stages}.items():
         lines += [f"[{stage}]  {title}"] if stage else []

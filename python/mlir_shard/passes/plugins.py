@@ -1,13 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A user's passes: Python files given by path, and installed packages that name themselves an entry point.
+"""Passes of users: Python files given by path, and installed packages that declare an entry point.
 
-A package says in its pyproject.toml
+A package declares in its pyproject.toml
 
     [project.entry-points."mlir_shard.plugins"]
     mine = "my_package.passes"
 
-and that module is imported when names are looked up; importing it registers what it declares.
+and the module is imported when names are looked up; importing it registers the passes that it declares.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTRY_POINT_GROUP = "mlir_shard.plugins"
 
 
 class PluginError(ImportError):
-    """A plugin that cannot be loaded; `diagnostic` has the reason and the place."""
+    """An error of a plugin that cannot be loaded; `diagnostic` has the reason and the place."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -32,10 +32,10 @@ class PluginError(ImportError):
 
 
 def load_file(path: str) -> None:
-    """Runs a Python file that registers passes. The folder it is in becomes a place to import from, the last one.
+    """Runs a Python file that registers passes. Appends its folder to the import path.
 
     Raises:
-        PluginError: no such file, or an exception in it.
+        PluginError: the file does not exist or is not Python, or it raised an exception.
     """
     resolved = Path(path).resolve()
     if not resolved.is_file():
@@ -50,7 +50,7 @@ def load_file(path: str) -> None:
     if str(resolved.parent) not in sys.path:
         sys.path.append(str(resolved.parent))
     module = importlib.util.module_from_spec(spec)
-    # Annotations are resolved in the module, so it has to be known while it runs.
+    # Annotations are resolved in the module, so it has to be registered while it runs.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -81,7 +81,7 @@ def load_installed() -> tuple[Diagnostic, ...]:
 
 
 def _some_package_has_plugins() -> bool:
-    """Whether any installed package mentions the group: `importlib.metadata` takes a hundred times as long."""
+    """Returns whether an installed package mentions the group, in a hundredth of the time of `importlib.metadata`."""
     for folder in sys.path:
         try:
             entries = list(os.scandir(folder or os.curdir))

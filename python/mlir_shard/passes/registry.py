@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes written in Python: how one is declared, registered by name and found again.
+"""Passes written in Python: declaration, registration by name and lookup.
 
 @register
 class CountOps(Pass):
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
-        """What type checkers read `Pass` by; nothing at run time."""
+        """Returns the declaration unchanged: the decorator exists for type checkers alone."""
         return lambda declaration: declaration
 
 
 class PassFailure(Exception):
-    """Raised by a pass that cannot go on, and by `mlir_shard.run` where a pass failed.
+    """Raised by a pass that cannot continue, and by `mlir_shard.run` if a pass failed.
 
-    `where` is the operation or the location the message is about, the operation the pass runs on where it is None;
-    `notes` are further (message, operation or location) pairs. `diagnostics` is what `run` saw.
+    `where` is the operation or the location that the message is about; None is the operation that the pass runs on.
+    `notes` are further (message, operation or location) pairs. `diagnostics` has the diagnostics that `run` collected.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class PassFailure(Exception):
 
 
 class RegistrationError(TypeError):
-    """A pass or a pipeline that cannot be registered as it is declared."""
+    """An error in the declaration of a pass or a pipeline, which prevents its registration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Changes:
-    """What a pass has changed, where that is little: these operations are verified after it, and nothing else.
+    """The operations that a pass has changed: after the pass, these operations alone are verified.
 
-    ops: operations that it has made, or given other operands, types or regions. Their users count with them.
-    moved: operations that it has moved, or that took the place of others with the same result types. Their users count
-        only as far as they have to come after them, or look at the operations that make their operands.
-    attributed: operations of which it has changed attributes alone.
-    everywhere: discardable attributes of sdy that it may have changed on any operation, argument or result.
+    ops: operations that were created, or got other operands, types or regions. Their users are verified with them.
+    moved: operations that were moved, or replaced others with the same result types. Their users are verified only for
+        their position after them, and if their verification depends on the operations that define their operands.
+    attributed: operations of which attributes alone were changed.
+    everywhere: discardable attributes of sdy that may have been changed on any operation, argument or result.
     without: names of operations that do not occur in the operation after the pass.
     analyses: results of analyses of the operation that are valid after the pass, by the function of each.
     """
@@ -90,12 +90,12 @@ class Pass:
     """A pass: a subclass is a keyword-only dataclass whose fields are its options.
 
     Attributes:
-        name: the command-line name, lower case words apart by dashes.
+        name: the command-line name, lower case words separated by dashes.
         anchor: the name of the operations it runs on (`builtin.module`, `func.func`), or None for any operation.
         summary: one line, for `--help`.
         description: more than a line.
-        needs: names of operations and discardable attributes, or a function that tells them from others. Where a module
-            holds none of them there is nothing to do, and the pass is not run.
+        needs: names of operations and discardable attributes, or a predicate on names. If a module has none of them,
+            the pass is not run.
     """
 
     name: ClassVar[str] = ""
@@ -113,23 +113,23 @@ class Pass:
     def run(self, op: Any) -> bool | Changes | None:
         """Transforms `op`, an `ir.Operation` of the anchor's name.
 
-        The pass fails where it raises `PassFailure` or emits an error diagnostic. It may change what is inside `op`,
+        The pass fails if it raises `PassFailure` or emits an error diagnostic. It may change everything inside `op`,
         and nothing outside. The context and the location of `op` are the current ones.
 
         Returns:
-            What has changed, which is verified. False: nothing. `Changes`: these operations alone; others may have been
-            erased, symbols if nothing refers to them. None or True: anything.
+            The changes, which are then verified. False: none. `Changes`: these operations alone; others may have been
+            erased, symbols if nothing refers to them. None or True: anything may have changed.
         """
         raise NotImplementedError(f"pass '{self.name}' has no method `run`")
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
-        """The options of the pass, in the order of their declarations."""
+        """Returns the options of the pass, in the order of their declarations."""
         of_class: Any = cls
         return _options_of(of_class)
 
     def __str__(self) -> str:
-        """The pass as an element of a pipeline, with the options that differ from their defaults."""
+        """Returns the pass as an element of a pipeline, with the options that differ from their defaults."""
         given = [(one.name, getattr(self, one.field), one.default) for one in self.options()]
         texts = [f"{name}={format_value(value)}" for name, value, default in given if value != default]
         return f"{self.name}{{{' '.join(texts)}}}" if texts else self.name
@@ -158,7 +158,7 @@ def _options_of(cls: Any) -> tuple[Option, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A named sequence of passes: `build(**options)` gives it as text or as a list of passes and texts."""
+    """A named sequence of passes: `build(**options)` returns it as text or as a list of passes and texts."""
 
     name: str
     summary: str
@@ -168,7 +168,7 @@ class Pipeline:
 
 
 OWN_PACKAGE = "mlir_shard.transforms"
-"""Where the passes of the project are."""
+"""The package that contains the passes of the project."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _passes: dict[str, type[Pass]] = {}
 _pipelines: dict[str, Pipeline] = {}
@@ -181,8 +181,8 @@ def register(pass_class: PassClass) -> PassClass:
     """Registers a subclass of `Pass` under its name: a class decorator.
 
     Raises:
-        RegistrationError: no valid name, no `run`, an option of a type that text cannot give, or a name that another
-            pass has taken, or that is built in.
+        RegistrationError: the name is invalid, built in, or taken by another pass, there is no method `run`, or the
+            type of an option cannot be read from text.
     """
     if not (isinstance(pass_class, type) and issubclass(pass_class, Pass)):
         raise RegistrationError(f"{pass_class!r} is not a subclass of mlir_shard.Pass")
@@ -199,10 +199,10 @@ def register(pass_class: PassClass) -> PassClass:
 
 
 def register_pipeline(name: str, summary: str) -> Callable[[Builder], Builder]:
-    """Registers a function that builds a pipeline under `name`; its keyword parameters are the options.
+    """Registers a function that builds a pipeline under `name`; the keyword parameters of the function are options.
 
     The function returns pipeline text (`"a,func.func(b)"`) or a list of passes and such texts. A parameter needs an
-    annotation and a default value, which may be given by `option` for its help.
+    annotation and a default value, which may be an `option` with a help text.
     """
 
     def decorate(build: Builder) -> Builder:
@@ -247,7 +247,7 @@ def _check_name(name: str, spelling: str, declaration: Any) -> None:
 
 @functools.cache
 def _built_in() -> frozenset[str]:
-    """The names of the passes and pipelines of the project and of the host."""
+    """Returns the names of the passes and pipelines of the project and of the host."""
     from mlir_shard.passes import host_listing, own_listing
 
     own = (own_listing.PASSES_FILE, own_listing.PIPELINES_FILE)
@@ -255,9 +255,9 @@ def _built_in() -> frozenset[str]:
 
 
 def search(package: str) -> None:
-    """Adds a package whose modules declare passes.
+    """Adds a package whose modules declare passes to the packages that are searched.
 
-    A pass `a-b` is looked for in a module `a_b` anywhere below the package, and in the modules that a package below it
+    A pass `a-b` is searched in modules `a_b` anywhere below the package, and in the modules that a package below it
     lists in `PASSES`, a mapping from a module's name to the names of the passes and pipelines in it.
     """
     if package not in _packages:
@@ -265,33 +265,36 @@ def search(package: str) -> None:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """The registered pass of that name; imports the one module that should declare it where it is not known yet."""
+    """Returns the registered pass of that name. If there is none yet, imports the module that should declare it."""
     if name not in _passes:
         _import_modules(name)
     return _passes.get(name)
 
 
 def find_pipeline(name: str) -> Pipeline | None:
-    """The registered pipeline of that name; imports like `find_pass`."""
+    """Returns the registered pipeline of that name, with imports as in `find_pass`."""
     if name not in _pipelines:
         _import_modules(name)
     return _pipelines.get(name)
 
 
 def registered(besides: str | None = None) -> dict[str, type[Pass]]:
-    """Every pass by name, sorted; imports all modules of the packages to search, but `besides`, which it leaves out."""
+    """Imports all modules of the searched packages, and returns every pass by name, sorted, without those of `besides`.
+
+    The modules of the package `besides` are not imported.
+    """
     _import_modules(None, besides)
     return {name: one for name, one in sorted(_passes.items()) if not _is_in(one.__module__, besides)}
 
 
 def registered_pipelines(besides: str | None = None) -> dict[str, Pipeline]:
-    """Every pipeline by name, sorted; imports and leaves out like `registered`."""
+    """Returns every pipeline by name, sorted, with imports and omissions as in `registered`."""
     _import_modules(None, besides)
     return {name: one for name, one in sorted(_pipelines.items()) if not _is_in(one.build.__module__, besides)}
 
 
 def is_searched(package: str) -> bool:
-    """Whether the modules of a package are searched for passes."""
+    """Returns whether the modules of a package are searched for passes."""
     return package in _packages
 
 
@@ -300,7 +303,7 @@ def _is_in(module: str, package: str | None) -> bool:
 
 
 def _import_modules(name: str | None, besides: str | None = None) -> None:
-    """Imports the modules that declare the pass `name`, or all of them, but those of the package `besides`."""
+    """Imports the modules that declare the pass `name`, or all modules if it is None, except those of `besides`."""
     for package in _packages:
         if package == besides:
             continue
@@ -311,7 +314,7 @@ def _import_modules(name: str | None, besides: str | None = None) -> None:
 
 @functools.cache
 def _modules_below(package: str) -> dict[str, tuple[str, ...]]:
-    """The modules under a package and the names of their passes, found without importing any but the packages."""
+    """Returns the modules under a package, with the names of their passes. Imports packages, but not the modules."""
     found: dict[str, tuple[str, ...]] = {}
     root = importlib.import_module(package)
     listed = getattr(root, "PASSES", {})
@@ -325,13 +328,13 @@ def _modules_below(package: str) -> dict[str, tuple[str, ...]]:
 
 
 T = TypeVar("T")
-# Of the innermost run of the thread. They hold attributes and types, so they end with the run.
+# The shared results of the innermost run of the thread. They hold attributes and types, so they are freed with the run.
 _shared: ContextVar[dict[Hashable, Any] | None] = ContextVar("shared", default=None)
 
 
 @contextlib.contextmanager
 def sharing() -> Iterator[None]:
-    """Has the passes that run meanwhile share."""
+    """Lets the passes that run in the context share results, see `shared`."""
     token = _shared.set({})
     try:
         yield
@@ -340,7 +343,7 @@ def sharing() -> Iterator[None]:
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """What `make` gives, made once for each key in a run; anew where no passes run."""
+    """Returns the result of `make`, computed once for each key in a run, and every time outside of a run."""
     of_run = _shared.get()
     if of_run is None:
         return make()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pipeline text, `builtin.module(a,b{x=1},func.func(c))`, into passes of the project, of plugins and of the host."""
+"""Resolves pipeline text, `builtin.module(a,b{x=1},func.func(c))`, to passes of the project, plugins and the host."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mlir_shard.passes.registry import Pass, Pipeline
 
 
 class PipelineError(ValueError):
-    """A pipeline that cannot be run: malformed text, an unknown name or option, a wrong nesting.
+    """An error of a pipeline that cannot be run: malformed text, an unknown name or option, a wrong nesting.
 
-    `text` is the pipeline's text and `offset` where in it the error is, in characters; `text` is empty where there
-    is none.
+    `text` is the pipeline's text, empty if there is none, and `offset` is the position of the error in it, in
+    characters.
     """
 
     def __init__(self, message: str, text: str = "", offset: int = 0) -> None:
@@ -28,12 +28,12 @@ class PipelineError(ValueError):
         self.offset = offset
 
     def at(self, text: str, offset: int) -> PipelineError:
-        """The same error with another place."""
+        """Returns the same error with another place."""
         return PipelineError(self.message, text, offset)
 
 
 class NestingError(PipelineError):
-    """A pass or pipeline that runs on `wanted`, inside of `anchor`; `what` says which of the two it is."""
+    """An error of a pass or pipeline that runs on `wanted`, nested in `anchor`; `what` is "pass" or "pipeline"."""
 
     def __init__(self, what: str, name: str, wanted: str, anchor: str, text: str = "", offset: int = 0) -> None:
         where = f"take it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({name})"
@@ -41,11 +41,11 @@ class NestingError(PipelineError):
         self._of = (what, name, wanted, anchor)
 
     def at(self, text: str, offset: int) -> PipelineError:
-        """The same error with another place."""
+        """Returns the same error with another place."""
         return NestingError(*self._of, text, offset)
 
     def of_pipeline(self, name: str, anchor: str) -> PipelineError:
-        """The error of the pipeline that contains what is nested wrongly, where it is in `anchor` itself."""
+        """Returns the error for the pipeline `name` on `anchor` that contains the wrongly nested pass or pipeline."""
         _, _, wanted, inside = self._of
         if inside != anchor:
             return PipelineError(f"in pipeline '{name}': {self.message}")
@@ -67,10 +67,10 @@ _WORD = re.compile(r"[A-Za-z0-9_.$-]+")
 
 
 def parse(text: str) -> tuple[Element, ...]:
-    """The elements of a pipeline.
+    """Parses the elements of a pipeline.
 
     Raises:
-        PipelineError: the text is none.
+        PipelineError: the text is malformed.
     """
     reader = _Reader(text)
     elements = reader.elements()
@@ -140,7 +140,7 @@ ANY = "any"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Nest:
-    """Steps that run on each operation named `anchor` (any operation for `any`) directly inside the current one."""
+    """Steps that run on each operation named `anchor` (for `any`, each operation) directly inside the current one."""
 
     anchor: str
     steps: tuple[Step, ...]
@@ -153,15 +153,15 @@ Step = Pass | HostPass | Nest
 
 
 def step_text(step: Step) -> str:
-    """A step as pipeline text."""
+    """Returns a step as pipeline text."""
     return step.text if isinstance(step, HostPass) else str(step)
 
 
 def from_text(text: str) -> Nest:
-    """The pipeline that `anchor(...)` stands for.
+    """Resolves the text of a pipeline, `anchor(...)`.
 
     Raises:
-        PipelineError: anything wrong with it.
+        PipelineError: the text is malformed, or a name, an option or the nesting is wrong.
     """
     elements = parse(text)
     if len(elements) != 1 or elements[0].children is None:
@@ -170,28 +170,28 @@ def from_text(text: str) -> Nest:
 
 
 def from_passes(passes: Iterable[Pass | str], anchor: str = MODULE) -> Nest:
-    """A pipeline on `anchor` of passes and pipeline texts, each lone pass nested in the operation it runs on.
+    """Makes a pipeline on `anchor` of passes and texts; passes that run on another operation are nested in it.
 
     Raises:
-        PipelineError: anything wrong with a text, or a pass that runs on no operation inside `anchor`.
+        PipelineError: there is an error in a text, or a pass cannot run on any operation inside `anchor`.
     """
     return from_steps(_resolve_all(passes, anchor, ()), anchor)
 
 
 def from_steps(steps: Iterable[Step], anchor: str = MODULE) -> Nest:
-    """A pipeline on `anchor` of steps, each lone pass nested in the operation it runs on.
+    """Makes a pipeline on `anchor` of steps; passes that run on another operation are nested in it.
 
     Raises:
-        PipelineError: a pass that runs on no operation inside `anchor`.
+        PipelineError: a pass cannot run on any operation inside `anchor`.
     """
     return Nest(anchor, tuple(_auto_nested(steps, anchor)))
 
 
 def check_runs_on(nest: Nest, op_name: str, text: str = "") -> None:
-    """Checks that a pipeline can run on an operation of that name; `text` is what it was read from.
+    """Checks that a pipeline can run on an operation of that name; `text` is the text of the pipeline.
 
     Raises:
-        PipelineError: it cannot.
+        PipelineError: the pipeline runs on another operation.
     """
     if nest.anchor not in (ANY, op_name):
         raise PipelineError(f"the pipeline runs on {nest.anchor}, not on {op_name}: write {op_name}({nest})", text)
@@ -228,7 +228,7 @@ def _nest(element: Element, text: str, active: tuple[str, ...]) -> Nest:
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a pass or a pipeline of that name."""
+    """Returns whether there is a pass or a pipeline of that name."""
     return bool(registry.find_pass(name) or registry.find_pipeline(name) or host_passes.is_registered(name))
 
 
@@ -244,13 +244,13 @@ def _resolve(element: Element, text: str, anchor: str, active: tuple[str, ...]) 
 
 
 def make(name: str, options: str = "", anchor: str = MODULE, active: tuple[str, ...] = ()) -> tuple[Step, ...]:
-    """The pass of that name with options in text; the steps on `anchor` that it consists of where it is a pipeline.
+    """Makes the pass of that name with options from text, or the steps on `anchor` of the pipeline of that name.
 
     `active` names the pipelines that are being expanded.
 
     Raises:
-        PipelineError: no such pass or pipeline, or one that contains itself.
-        OptionError: an option it does not take.
+        PipelineError: there is no such pass or pipeline, or a pipeline contains itself.
+        OptionError: an option is unknown or has an invalid value.
     """
     pass_class = registry.find_pass(name)
     if pass_class is not None:
@@ -287,13 +287,13 @@ def _expand(known: Pipeline, options: str, anchor: str, active: tuple[str, ...])
 
 
 def known_names() -> tuple[str, ...]:
-    """Every name that a pipeline may use: passes and pipelines of the project, of plugins and of the host."""
+    """Returns every name that a pipeline may use: passes and pipelines of the project, of plugins and of the host."""
     plugins.load_installed()
     return tuple(dict.fromkeys((*own_listing.passes(), *own_listing.pipelines(), *host_listing.summaries())))
 
 
 def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:
-    """Wraps each pass that runs on another operation than `anchor` in a nest, neighbours in the same one."""
+    """Wraps each pass that runs on another operation than `anchor` in a nest, and consecutive ones in one nest."""
     gathered: list[Step] = []
     nested_last = False
     for step in steps:
@@ -303,7 +303,7 @@ def _auto_nested(steps: Iterable[Step], anchor: str) -> Iterable[Step]:
             nested_last = False
             continue
         if wanted == MODULE and not isinstance(step, Nest):
-            # No operation but a module has modules inside.
+            # Only modules contain modules.
             raise NestingError("pass", step.name, MODULE, anchor)
         last = gathered[-1] if gathered else None
         if nested_last and isinstance(last, Nest) and last.anchor == wanted:
@@ -323,7 +323,7 @@ def _check_nesting(step: Step, anchor: str) -> None:
 
 
 def _wanted_anchor(step: Step, anchor: str) -> str | None:
-    """The operation that a pass runs on, where that is another one than `anchor`."""
+    """Returns the name of the operation that a pass runs on. None if the pass can run on `anchor`."""
     if isinstance(step, HostPass):
         try:
             host_passes.check(step, anchor)

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running a pipeline: passes in Python here, runs of consecutive host passes in the host's pass manager.
+"""Execution of pipelines: passes in Python here, sequences of host passes in the host's pass manager.
 
-Programs with deeply nested regions raise Python's recursion limit while passes run.
+Python's recursion limit is raised while passes run, for programs with deeply nested regions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from mlir_shard.passes.registry import Changes, Pass, PassFailure, sharing
 from mlir_shard.passes.resolution import ANY, Nest, Step, step_text
 from mlir_shard.sharding.mesh import TooManyDevicesError
 
-# Enough for some 600 regions inside one another, and within a stack of 8 MiB on every supported Python.
+# Enough for about 600 nested regions, and within a stack of 8 MiB on every supported Python.
 _FRAMES = 5000
-# What is nested less deeply than this cannot be what a pass failed of.
+# The least nesting depth that is reported as the cause of a failure.
 _DEEP = 64
 
 
 @contextlib.contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Lets passes recurse deeper than Python does by default."""
+    """Raises Python's recursion limit for passes that run in the context."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _FRAMES))
     try:
@@ -50,7 +50,7 @@ def deep_recursion() -> Iterator[None]:
 
 
 def too_deep(root: Any) -> tuple[Any, int] | None:
-    """The operation below `root` in the most regions, and their number; None where that is none to speak of."""
+    """Returns the most deeply nested operation below `root` and the number of regions around it. None if few."""
     found, most = root, 0
     left = [(root, 0)]
     while left:
@@ -77,13 +77,13 @@ def run(
     """Runs passes on an `ir.Module` or an operation, in place.
 
     Args:
-        target: what the passes run on, of any context.
+        target: the module or operation that the passes run on, of any context.
         pipeline: pipeline text (`"builtin.module(canonicalize,func.func(cse))"`), a pass, or a list of passes and
-            texts, in which a pass that runs on another operation than the target is nested in that by itself.
+            texts, in which a pass that runs on another operation than the target is nested in it automatically.
         verify_each: verify the operation after each pass.
-        instrumentations: watchers of the run.
-        report: gets each diagnostic as it comes; without it the errors are in the exception, remarks and warnings
-            of the host go to the handlers of the context, and those of passes in Python to standard error.
+        instrumentations: hooks around each pass.
+        report: called with each diagnostic when it is emitted. Without it the errors are in the exception, remarks and
+            warnings of the host go to the handlers of the context, and those of passes in Python to standard error.
 
     Raises:
         PipelineError: the pipeline cannot be run on the target; nothing has run.
@@ -143,11 +143,11 @@ class _Run:
             self.report(one)
 
     def steps(self, op: Any, nest: Nest) -> bool:
-        """Runs the steps of a nest on one operation; False where a pass failed, and then no later one has run."""
+        """Runs the steps of a nest on one operation. Stops at the first failed pass, and then returns False."""
         for is_host, group in itertools.groupby(nest.steps, self._is_left_to_host):
             steps = list(group)
             if is_host:
-                # An error is of the pass that it comes after.
+                # Verification after each pass attributes an error to the pass that caused it.
                 alone = [[one] for step in steps for one in _alone(step)] if self.verify_each else [steps]
                 succeeded = all(self._run_host(op, nest.anchor, one) for one in alone)
             else:
@@ -157,7 +157,7 @@ class _Run:
         return True
 
     def _is_left_to_host(self, step: Step) -> bool:
-        """Whether the host can run a step in a group: where somebody watches, each pass runs by itself."""
+        """Returns whether the host can run a step in a group. With instrumentations, each pass runs by itself."""
         if self.instrumentations:
             return False
         return all(map(self._is_left_to_host, step.steps)) if isinstance(step, Nest) else isinstance(step, HostPass)
@@ -174,9 +174,9 @@ class _Run:
         return succeeded
 
     def _run_nest(self, op: Any, nest: Nest) -> bool:
-        """Runs a nest on every operation that it is for: each may have an error of its own to report."""
+        """Runs a nest on every operation that it applies to, also after a failure, so that each can report errors."""
         succeeded = True
-        # A pass changes nothing beside the operation that it runs on.
+        # A pass changes nothing outside of the operation that it runs on.
         with self._verified.keeping_symbols(op):
             for child in self._children(op, nest):
                 succeeded &= self.steps(child, nest)
@@ -192,7 +192,7 @@ class _Run:
         return [child for child in inside if anchors <= {child.name} and self._can_schedule(child)]
 
     def _can_schedule(self, op: Any) -> bool:
-        """Whether passes run on operations of that name at all: the host knows which are isolated from above."""
+        """Returns whether passes can run on operations of this name: the host accepts those isolated from above."""
         if op.name not in self.schedulable:
             manager = passmanager.PassManager(ANY, op.context)
             manager.add(lambda op, _: None)
@@ -221,7 +221,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _errors_to_handlers(self) -> Iterator[None]:
-        """Lets errors come in the order in which they are emitted rather than in an exception at the end."""
+        """Sends errors to handlers when they are emitted, instead of an exception at the end."""
         before = self.context.emit_error_diagnostics
         self.context.emit_error_diagnostics = True
         try:
@@ -253,7 +253,7 @@ class _Run:
                 message = f"'{inner.name}' op is inside {depth} regions, too deep for pass '{one.name}'"
                 self._emit(diagnostic.at("error", message, inner.location))
                 return False
-            # The pass is broken, not its input: the next operation would only show the same again.
+            # The pass has a bug, and the next operation would probably show it again.
             self.is_broken = True
             raised = diagnostic.of_exception(exception, f"pass '{one.name}' raised", _file_of(one))
             running = diagnostic.at("note", f"raised while the pass ran on this '{op_name}'", location)
@@ -261,22 +261,22 @@ class _Run:
         self.analyses.update(changed, op)
         if len(self.errors) > errors:
             return False
-        # As in the host, an operation that is as it was is not verified again.
+        # As in the host, an unchanged operation is not verified again.
         return changed is False or self._verify(op, f"pass '{one.name}'", changed)
 
     def _set_at_work(self, op: Any, work: str) -> None:
-        """States what is at work, for the report of a crash where there is one."""
+        """Stores the current work for the report of a crash, if crashes are reported."""
         if _native.reports_crashes():
             _native.set_at_work(diagnostic.at("error", "", op.location).place_text, work)
 
     def _may_apply(self, one: Pass) -> bool:
-        """Whether the root may hold something that a pass needs."""
+        """Returns whether the root may contain something that a pass needs."""
         needs = type(one).needs
         return needs is None or self.analyses.contents().has_any(needs)
 
     def _emit_failure(self, failure: PassFailure, one: Pass, location: Any, said_already: bool) -> None:
         if failure.diagnostics:
-            # The pass ran a pipeline of its own.
+            # The pass ran another pipeline.
             for each in failure.diagnostics:
                 self._emit(each)
             return
@@ -287,7 +287,7 @@ class _Run:
         self._emit(diagnostic.at("error", message, location_of(failure.where) or location, notes))
 
     def _emit_unhandled(self, error: Any, one: Pass) -> None:
-        """What the host refused to do for a pass, and the line of the pass that asked for it."""
+        """Emits an error of the host that a pass did not handle, with a note that has the line of the pass."""
         asked = diagnostic.of_exception(error, f"pass '{one.name}' raised", _file_of(one))
         note = Diagnostic("note", f"pass '{one.name}' does not handle this error", asked.position)
         reported = [diagnostic.from_host(each) for each in error.error_diagnostics]
@@ -319,12 +319,12 @@ def _file_of(one: Pass) -> str | None:
     try:
         return inspect.getsourcefile(type(one))
     except TypeError:
-        # Classes made interactively have no file.
+        # Classes defined interactively have no file.
         return None
 
 
 def _alone(step: Step) -> Iterator[Step]:
-    """A step as several, each of one pass: what is nested is independent of what it is nested beside."""
+    """Splits a step into steps of one pass each, which is valid because the passes of a nest are independent."""
     if isinstance(step, Nest):
         for inner in itertools.chain.from_iterable(map(_alone, step.steps)):
             yield dataclasses.replace(step, steps=(inner,))

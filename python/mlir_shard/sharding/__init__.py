@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding as plain values: meshes, axes, tensor shardings, factors and rules. Imports no MLIR."""
+"""Sharding as plain values: meshes, axes, tensor shardings, factors and rules. Does not import MLIR."""
 
 from __future__ import annotations
 

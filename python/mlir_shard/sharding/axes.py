@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""References to mesh axes and to sub-axes, and lists of them: merged, cut and compared."""
+"""References to mesh axes and sub-axes, and operations on lists of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlir_shard.sharding.mesh import Mesh
 
 
 class SubAxisInfo(NamedTuple):
-    """Which part of a full axis a sub-axis is: `pre_size` is the product of the sizes to its left."""
+    """The part of a full axis that a sub-axis is: `pre_size` is the product of the sizes to its left."""
 
     pre_size: int
     size: int
@@ -27,12 +27,12 @@ class SubAxisInfo(NamedTuple):
 class AxisRef(NamedTuple):
     """A full axis, or with `sub_axis_info` a sub-axis of it.
 
-    Methods with another axis need both to be valid in one mesh. Axes of different names have nothing in common. It is a
-    tuple since lists of axes are keys of many tables, and tuples are hashed natively.
+    Methods with another axis require that both are valid in one mesh. Axes of different names do not overlap. The class
+    is a tuple because lists of axes are keys of many tables, and tuples are hashed natively.
 
     Attributes:
-        name: of the full axis.
-        sub_axis_info: which part of it the sub-axis is, None for all of it.
+        name: the name of the full axis.
+        sub_axis_info: the part of the full axis that the sub-axis is, None for the full axis.
     """
 
     name: str
@@ -40,7 +40,7 @@ class AxisRef(NamedTuple):
 
     @staticmethod
     def sub(name: str, pre_size: int, size: int) -> AxisRef:
-        """The sub-axis `"name":(pre_size)size`."""
+        """Returns the sub-axis `"name":(pre_size)size`."""
         return AxisRef(name, SubAxisInfo(pre_size, size))
 
     def __str__(self) -> str:
@@ -53,44 +53,44 @@ class AxisRef(NamedTuple):
         return 1 if self.sub_axis_info is None else self.sub_axis_info.pre_size
 
     def size(self, mesh: Mesh) -> int:
-        """The number of devices along this axis; ValueError where the mesh has no such axis."""
+        """Returns the number of devices along this axis. Raises ValueError if the mesh has no such axis."""
         return mesh.axis_size(self.name) if self.sub_axis_info is None else self.sub_axis_info.size
 
     def next_pre_size(self, mesh: Mesh) -> int:
-        """Where this axis ends: pre-size times size."""
+        """Returns the end of this axis: pre-size times size."""
         return mesh.axis_size(self.name) if self.sub_axis_info is None else self.sub_axis_info.next_pre_size
 
     @property
     def _end(self) -> float:
-        # The end of a full axis is its size, which only the mesh knows; nothing valid lies beyond it.
+        # The end of a full axis is its size, which depends on the mesh; no valid sub-axis ends beyond it.
         return inf if self.sub_axis_info is None else self.sub_axis_info.next_pre_size
 
     def lexicographic_key(self) -> tuple[str, int, float]:
-        """Sorts by name, then pre-size, then size, a full axis as the largest that begins at 1."""
+        """Returns a key that sorts by name, then pre-size, then size, a full axis as the largest with pre-size 1."""
         return (self.name, self.pre_size, self._end)
 
     def mesh_order_key(self, mesh: Mesh) -> tuple[int, int, float]:
-        """Sorts by the order of the axes in the mesh, then as `lexicographic_key`; ValueError for an unknown axis."""
+        """Returns a key that sorts in mesh order, then as `lexicographic_key`. Raises ValueError for unknown axes."""
         return (mesh.axis_index(self.name), self.pre_size, self._end)
 
     def contains(self, other: AxisRef) -> bool:
-        """Whether this axis is `other` or can be split so that one part is `other`."""
+        """Returns whether this axis is `other` or can be split so that one part is `other`."""
         return self.name == other.name and self.pre_size <= other.pre_size and self._end >= other._end
 
     def is_prefix_of(self, other: AxisRef) -> bool:
-        """Whether this axis is `other` or the major part of a split of `other`."""
+        """Returns whether this axis is `other` or the major part of a split of `other`."""
         return other.contains(self) and self.pre_size == other.pre_size
 
     def is_suffix_of(self, other: AxisRef, mesh: Mesh) -> bool:
-        """Whether this axis is `other` or the minor part of a split of `other`."""
+        """Returns whether this axis is `other` or the minor part of a split of `other`."""
         return other.contains(self) and self.next_pre_size(mesh) == other.next_pre_size(mesh)
 
     def overlaps(self, other: AxisRef) -> bool:
-        """Whether the two axes have a part in common."""
+        """Returns whether the two axes have a part in common."""
         return self.name == other.name and self.pre_size < other._end and other.pre_size < self._end
 
     def can_coexist(self, other: AxisRef) -> bool:
-        """Whether one split of the full axis has both, so that what they share and what they do not are sub-axes."""
+        """Returns whether one split of the full axis has both, so that their overlap and the rest are sub-axes."""
         if self.name != other.name or self.sub_axis_info is None or other.sub_axis_info is None:
             return True
         first_begin, last_begin = sorted((self.pre_size, other.pre_size))
@@ -100,7 +100,7 @@ class AxisRef(NamedTuple):
         return last_begin % first_begin == 0 and first_end % last_begin == 0 and last_end % first_end == 0
 
     def overlap(self, other: AxisRef) -> AxisRef | None:
-        """What the two axes have in common; None where nothing, or where they cannot coexist."""
+        """Returns the sub-axis that two axes share. None if they do not overlap or cannot coexist."""
         if not self.overlaps(other) or not self.can_coexist(other):
             return None
         if self.sub_axis_info is None:
@@ -112,9 +112,9 @@ class AxisRef(NamedTuple):
         return AxisRef.sub(self.name, begin, end // begin)
 
     def prefix_without_overlap(self, other: AxisRef) -> AxisRef | None:
-        """The major part of this axis up to where `other` begins: this axis where they do not overlap.
+        """Returns the major part of this axis up to the start of `other`, or this axis if the two do not overlap.
 
-        None where nothing is left, or where they cannot coexist.
+        None if nothing is left, or if the two cannot coexist.
         """
         if not self.can_coexist(other):
             return None
@@ -125,9 +125,9 @@ class AxisRef(NamedTuple):
         return AxisRef.sub(self.name, self.pre_size, other.pre_size // self.pre_size)
 
     def suffix_without_overlap(self, other: AxisRef, mesh: Mesh) -> AxisRef | None:
-        """The minor part of this axis from where `other` ends: this axis where they do not overlap.
+        """Returns the minor part of this axis from the end of `other`, or this axis if the two do not overlap.
 
-        None where nothing is left, or where they cannot coexist.
+        None if nothing is left, or if the two cannot coexist.
         """
         if not self.can_coexist(other):
             return None
@@ -137,7 +137,7 @@ class AxisRef(NamedTuple):
         return AxisRef.sub(self.name, begin, end // begin) if begin < end else None
 
     def greatest_common_prefix(self, other: AxisRef) -> AxisRef | None:
-        """The smaller of the two axes where it is a prefix of the other; None where it is not."""
+        """Returns the smaller of the two axes if it is a prefix of the other. None if it is not."""
         if not self.can_coexist(other):
             return None
         if self.is_prefix_of(other):
@@ -145,13 +145,13 @@ class AxisRef(NamedTuple):
         return other if other.is_prefix_of(self) else None
 
     def can_merge(self, other: AxisRef) -> bool:
-        """Whether `other` is the sub-axis that comes right after this sub-axis."""
+        """Returns whether `other` is the sub-axis that immediately follows this sub-axis."""
         if self.name != other.name or self.sub_axis_info is None or other.sub_axis_info is None:
             return False
         return self.sub_axis_info.next_pre_size == other.sub_axis_info.pre_size
 
     def merge(self, other: AxisRef, mesh: Mesh) -> AxisRef:
-        """The one axis that this sub-axis and the next one make; ValueError where `can_merge` is False."""
+        """Merges this sub-axis and the next one into one axis. Raises ValueError if `can_merge` is False."""
         if not self.can_merge(other):
             raise ValueError(f"{other} does not begin where {self} ends, so they cannot be merged")
         size = self.size(mesh) * other.size(mesh)
@@ -164,7 +164,7 @@ Axes = tuple[AxisRef, ...]
 
 
 def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
-    """The product of the sizes of the axes."""
+    """Returns the product of the sizes of the axes."""
     size = 1
     for axis in axes:
         size *= axis.size(mesh)
@@ -172,14 +172,14 @@ def total_size(axes: Iterable[AxisRef], mesh: Mesh) -> int:
 
 
 def add_axis_or_merge(axes: Sequence[AxisRef], axis: AxisRef, mesh: Mesh) -> Axes:
-    """`axes` with `axis` at the end, merged into the last one where it continues it."""
+    """Appends `axis` to `axes`, merged with the last axis if it continues that axis."""
     if axes and axes[-1].can_merge(axis):
         return (*axes[:-1], axes[-1].merge(axis, mesh))
     return (*axes, axis)
 
 
 def add_axes_or_merge(axes: Sequence[AxisRef], added: Iterable[AxisRef], mesh: Mesh) -> Axes:
-    """`axes` with each of `added` at the end, merged where one continues another."""
+    """Appends each of `added` to `axes`, merged with the previous axis if it continues that axis."""
     if not axes and isinstance(added, tuple) and len(added) < 2:
         return added
     result = tuple(axes)
@@ -189,17 +189,17 @@ def add_axes_or_merge(axes: Sequence[AxisRef], added: Iterable[AxisRef], mesh: M
 
 
 def sort_and_merge(axes: Iterable[AxisRef], mesh: Mesh) -> Axes:
-    """The axes in mesh order, merged where one continues another; no two of them may overlap."""
+    """Sorts the axes in mesh order, and merges axes that continue one another. No two of the axes may overlap."""
     return add_axes_or_merge((), sorted(axes, key=lambda axis: axis.mesh_order_key(mesh)), mesh)
 
 
 def any_overlap(axes: Iterable[AxisRef], others: Sequence[AxisRef]) -> bool:
-    """Whether an axis of the first list overlaps one of the second."""
+    """Returns whether an axis of the first list overlaps one of the second."""
     return any(axis.overlaps(other) for axis in axes for other in others)
 
 
 def axes_difference(axes: Iterable[AxisRef], removed: Sequence[AxisRef], mesh: Mesh) -> Axes:
-    """The axes and parts of axes that are in no axis of `removed`, in the order of `axes`."""
+    """Returns the axes and parts of axes that do not overlap `removed`, in the order of `axes`."""
     cuts = sorted(removed, key=AxisRef.lexicographic_key)
     result: list[AxisRef] = []
     for axis in axes:
@@ -218,7 +218,7 @@ def axes_difference(axes: Iterable[AxisRef], removed: Sequence[AxisRef], mesh: M
 
 
 def prefix_without_overlap(axis: AxisRef, others: Iterable[AxisRef]) -> AxisRef | None:
-    """The largest prefix of `axis` that overlaps none of `others`."""
+    """Returns the largest prefix of `axis` that overlaps none of `others`. None if there is none."""
     result: AxisRef | None = axis
     for other in others:
         if result is None:
@@ -228,7 +228,7 @@ def prefix_without_overlap(axis: AxisRef, others: Iterable[AxisRef]) -> AxisRef 
 
 
 def truncate_at_overlap(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> Axes:
-    """The largest prefix of the list that overlaps none of `others`; its last axis may be cut short."""
+    """Returns the largest prefix of the list that overlaps none of `others`; its last axis may be a sub-axis."""
     for index, axis in enumerate(axes):
         kept = prefix_without_overlap(axis, others)
         if kept != axis:
@@ -237,7 +237,7 @@ def truncate_at_overlap(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> A
 
 
 def is_strict_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> bool:
-    """Whether `others` begins with `axes` and has more; the last of `axes` may be a prefix of its counterpart."""
+    """Returns whether `axes` is a strict prefix of `others`; its last axis may be a prefix of its counterpart."""
     if not axes:
         return bool(others)
     if axes == others:
@@ -249,7 +249,7 @@ def is_strict_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> bool
 
 
 def greatest_common_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -> Axes:
-    """The axes both lists begin with; the last one may be the common prefix of two that differ."""
+    """Returns the common prefix of two lists; its last axis may be the common prefix of two axes that differ."""
     result: list[AxisRef] = []
     for axis, other in zip(axes, others, strict=False):
         common = axis.greatest_common_prefix(other)
@@ -261,9 +261,9 @@ def greatest_common_prefix(axes: Sequence[AxisRef], others: Sequence[AxisRef]) -
 
 
 def split_mesh_axes(axes: Iterable[AxisRef], mesh: Mesh) -> Axes:
-    """All of the mesh, cut into full axes and sub-axes so that each sub-axis in `axes` is some of them, in mesh order.
+    """Splits all axes of the mesh so that each axis in `axes` is a sequence of the parts; returns them in mesh order.
 
-    For a mesh <["x"=2, "y"=16]> and "y":(2)2 that is "x", "y":(1)2, "y":(2)2, "y":(4)4.
+    For a mesh <["x"=2, "y"=16]> and "y":(2)2 the parts are "x", "y":(1)2, "y":(2)2, "y":(4)4.
     """
     cuts: dict[str, set[int]] = {axis.name: {1, axis.size} for axis in mesh.axes}
     for ref in axes:

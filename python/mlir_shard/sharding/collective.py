@@ -55,12 +55,12 @@ class AllToAllParamList(_Values[AllToAllParam]):
     """All-to-alls carried out together; no two share a dimension, and source dimensions ascend."""
 
     def overlaps(self, other: AllToAllParamList) -> bool:
-        """Whether a dimension comes up twice in the two lists together."""
+        """Returns whether a dimension occurs twice in the two lists together."""
         dims = [dim for param in (*self.value, *other.value) for dim in (param.src_dim, param.tgt_dim)]
         return len(set(dims)) < len(dims)
 
     def combined(self, other: AllToAllParamList) -> AllToAllParamList:
-        """Both lists as one, by source dimension; they must not overlap."""
+        """Combines the two lists, which must not overlap, sorted by source dimension."""
         return AllToAllParamList(tuple(sorted((*self.value, *other.value), key=lambda param: param.src_dim)))
 
 

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Axes that serve several meshes of the same devices: each axis of these meshes is a part of them.
+"""Common axes of several meshes of the same devices: each axis of these meshes consists of common axes.
 
-The devices of all meshes are one line that each mesh cuts in its own way, and possibly orders in its own way.
+The devices are a line, which each mesh splits into axes in its own way, and possibly orders in its own way.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mlir_shard.sharding.mesh import Mesh, MeshAxis
 from mlir_shard.sharding.tensor import TensorSharding
 
 Parts = tuple[SubAxisInfo, ...]
-"""Parts of the line, major to minor, that make one axis together."""
+"""Parts of the line, major to minor, that together are one axis."""
 
 
 def parts_by_axis(mesh: Mesh) -> dict[str, Parts]:
-    """Each axis as a part of the line of the devices as the mesh has them; axes of size one are no part."""
+    """Returns each axis as a part of the line of the devices in the mesh's order; no part for axes of size one."""
     parts: dict[str, Parts] = {}
     before = 1
     for axis in mesh.axes:
@@ -31,9 +31,9 @@ def parts_by_axis(mesh: Mesh) -> dict[str, Parts]:
 
 
 def parts_on_line(mesh: Mesh, line: Sequence[int]) -> dict[str, Parts] | None:
-    """Each axis as parts of the line of devices `line`; None where its devices do not lie so.
+    """Returns each axis as parts of the line of devices `line`. None if an axis does not consist of parts.
 
-    They do where a step along an axis, or along a part of it, is as long on the line wherever it begins.
+    An axis consists of parts if a step along it, or along a part, has the same length on the line wherever it begins.
     """
     position = {device: index for index, device in enumerate(line)}
     if len(mesh.devices) != len(line) or not position.keys() >= set(mesh.devices):
@@ -54,7 +54,7 @@ def parts_on_line(mesh: Mesh, line: Sequence[int]) -> dict[str, Parts] | None:
 
 
 def _parts(places: Sequence[int], total: int) -> Parts | None:
-    """Steps from place 0 as parts of a line of `total` devices, major to minor."""
+    """Returns the places along an axis as parts of a line of `total` devices, major to minor. None if impossible."""
     parts: list[SubAxisInfo] = []
     while len(places) > 1:
         size = next((size for size in range(len(places), 1, -1) if _is_regular(places, size)), None)
@@ -66,7 +66,7 @@ def _parts(places: Sequence[int], total: int) -> Parts | None:
 
 
 def _is_regular(places: Sequence[int], size: int) -> bool:
-    """Whether places are runs of `size` steps of one length, that forward."""
+    """Returns whether places are runs of `size` places with equal, positive steps."""
     if len(places) % size or places[1] < 1:
         return False
     return all(
@@ -77,7 +77,7 @@ def _is_regular(places: Sequence[int], size: int) -> bool:
 
 
 def part_of(axis: AxisRef, parts: Parts) -> Parts | None:
-    """What a full axis of these parts, or a sub-axis of it, is on the line; None where it cuts amid a part."""
+    """Returns the parts of the line that an axis of `parts`, or a sub-axis, covers. None if it cuts through a part."""
     info = axis.sub_axis_info
     if info is None:
         return parts
@@ -94,8 +94,8 @@ def part_of(axis: AxisRef, parts: Parts) -> Parts | None:
 
 
 def axes_of(part: SubAxisInfo, mesh: Mesh) -> tuple[AxisRef, ...] | None:
-    """A part of the line of the devices of a mesh as axes of it, major to minor; None where it cuts amid an axis in a
-    way that sub-axes do not."""
+    """Returns the axes of a mesh, major to minor, that a part of the line of its devices covers. None if it cuts an
+    axis where no sub-axis can begin or end."""
     found: list[AxisRef] = []
     for name, parts in parts_by_axis(mesh).items():
         if not parts:
@@ -112,10 +112,10 @@ def axes_of(part: SubAxisInfo, mesh: Mesh) -> tuple[AxisRef, ...] | None:
 
 
 def _overlap(one: SubAxisInfo, other: SubAxisInfo) -> SubAxisInfo | None:
-    """What is in both, of size one where nothing is; None where one split has not both."""
+    """Returns the intersection, of size one if it is empty. None if no single split has both."""
     begin, end = max(one.pre_size, other.pre_size), min(one.next_pre_size, other.next_pre_size)
     if end <= begin:
-        # Apart they may still not divide each other, which the mesh's own axes never do.
+        # Disjoint parts need not divide each other, but those of axes of one mesh do.
         return SubAxisInfo(begin, 1)
     is_split = begin % one.pre_size == begin % other.pre_size == 0
     is_split &= end % begin == 0 and one.next_pre_size % end == other.next_pre_size % end == 0
@@ -125,11 +125,11 @@ def _overlap(one: SubAxisInfo, other: SubAxisInfo) -> SubAxisInfo | None:
 def order_on_line(
     mesh: Mesh, line: Sequence[SubAxisInfo], used: Iterable[AxisRef]
 ) -> tuple[tuple[int, ...], dict[str, Parts]] | None:
-    """The ids of the devices in an order in which each axis is parts of `line`, and these parts.
+    """Returns the ids of the devices in an order in which each axis consists of parts of `line`, and these parts.
 
-    line: the intervals of a line of as many devices, major to minor; used: the sub-axes that parts must not go across.
-    They are cut where sizes have no more than a divisor in common, nowhere else. None where the sub-axes of an axis do
-    not divide each other.
+    line: the intervals of a line of as many devices, major to minor; used: the sub-axes whose borders parts must not
+    cross. Intervals are split only if their size and that of an axis have just a divisor in common. None if the
+    sub-axes of an axis do not divide each other.
     """
     free = list(line)
     parts: dict[str, Parts] = {}
@@ -143,9 +143,9 @@ def order_on_line(
 
 
 def interval_sizes(total: int, cuts: Iterable[int]) -> tuple[int, ...] | None:
-    """The sizes of what is between cuts of `total` devices, major to minor; None where they do not divide each other.
+    """Returns the sizes of the intervals between cuts of `total` devices, major to minor.
 
-    A cut is the number of blocks to its left.
+    A cut is the product of the sizes to its left. None if the cuts do not divide each other.
     """
     ordered = sorted({1, total, *cuts})
     if any(after % before for before, after in pairwise(ordered)):
@@ -159,7 +159,7 @@ def _sizes(name: str, size: int, used: Iterable[AxisRef]) -> tuple[int, ...] | N
 
 
 def _taken(size: int, free: list[SubAxisInfo]) -> list[SubAxisInfo]:
-    """Parts that have `size` devices together, taken from the free ones, without splitting any, the largest first."""
+    """Removes parts of `size` devices together from the free ones: largest first, split only if necessary."""
     found: list[SubAxisInfo] = []
     while size > 1:
         place = max(
@@ -185,7 +185,7 @@ def _merged(parts: Iterable[SubAxisInfo]) -> list[SubAxisInfo]:
 
 
 def _order(mesh: Mesh, parts: Mapping[str, Parts]) -> tuple[int, ...]:
-    """The devices such that a step along a part is as long as on the line."""
+    """Returns the devices in an order in which a step along a part has the same length as on the line."""
     total = mesh.total_size
     ordered = [part for axis in mesh.axes for part in parts[axis.name]]
     places = [0]
@@ -201,7 +201,7 @@ UsedAxes = Mapping[Mesh, Iterable[AxisRef]]
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The devices in an order, and the axes of a mesh as parts of it."""
+    """An order of the devices, and the axes of a mesh as parts of the line of the devices in that order."""
 
     device_ids: tuple[int, ...]
     parts: dict[str, Parts]
@@ -212,13 +212,13 @@ _Lines = Mapping[Mesh, _Line]
 
 @dataclass(frozen=True, slots=True)
 class MeshChange:
-    """Axes of one mesh as axes of another one, `mesh`, on which they are the same devices in the same order."""
+    """The axes of one mesh in terms of the axes of another one, `mesh`, with the same devices in the same order."""
 
     mesh: Mesh
     parts: Mapping[str, Parts]
 
     def axes(self, axes: Iterable[AxisRef]) -> Axes:
-        """The axes, major to minor; ValueError where one cannot be said on the mesh."""
+        """Returns the axes on the mesh, major to minor. Raises ValueError if one cannot be expressed by its axes."""
         found: list[AxisRef] = []
         for axis in axes:
             refs = self._refs(axis)
@@ -228,7 +228,7 @@ class MeshChange:
         return add_axes_or_merge((), found, self.mesh)
 
     def sharding(self, sharding: TensorSharding, mesh_or_ref: str | Mesh) -> TensorSharding:
-        """What places the same data on each device, on the mesh, which it refers to so; ValueError as in `axes`."""
+        """Returns a sharding on this mesh that places the same data on each device. Raises ValueError as `axes`."""
         return replace(
             sharding,
             mesh_or_ref=mesh_or_ref,
@@ -238,7 +238,7 @@ class MeshChange:
         )
 
     def can_say(self, axes: Iterable[AxisRef]) -> bool:
-        """Whether each of the axes can be said on the mesh."""
+        """Returns whether each of the axes can be expressed by axes of the mesh."""
         return all(self._refs(axis) is not None for axis in axes)
 
     def _refs(self, axis: AxisRef) -> tuple[AxisRef, ...] | None:
@@ -252,11 +252,11 @@ class MeshChange:
 def mesh_changes(first: Mesh, others: Iterable[Mesh], used: UsedAxes) -> dict[Mesh, MeshChange]:
     """Expresses `first` and, as far as possible, the others as meshes that have the same axes.
 
-    used: the axes of each mesh that shardings use. Meshes whose devices lie along parts of the line of devices of
-    `first` come to its order, others keep theirs, but for those that cut the devices otherwise: their devices are taken
-    in an order in which the cuts are the same. The axes are those of `first` where these are fine enough. The meshes
-    they are brought to are among the result too; not those of other devices, and those whose sub-axes and the others'
-    have no common refinement.
+    used: the axes of each mesh that shardings use. A mesh whose axes consist of parts of the line of devices of `first`
+    is changed to the order of `first`. Others keep their order, unless their cuts of the devices are incompatible: then
+    the devices are taken in an order in which the cuts are the same. The axes are those of `first` if these are fine
+    enough. The result has the resulting meshes too. It has neither meshes of other devices, nor meshes whose sub-axes
+    have no common refinement with those of the others.
     """
     found = {first: _Line(first.device_ids, parts_by_axis(first))}
     axes = first.axes
@@ -282,7 +282,7 @@ def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange
 
 
 def _line(mesh: Mesh, first: Mesh) -> _Line:
-    """The order of devices that a mesh is to have: that of `first` where its axes are parts of it, else its own."""
+    """Returns the new order of devices of a mesh: that of `first` if its axes consist of parts of it, else its own."""
     if mesh.device_ids == first.device_ids:
         return _Line(first.device_ids, parts_by_axis(mesh))
     parts = parts_on_line(mesh, first.devices)
@@ -290,7 +290,7 @@ def _line(mesh: Mesh, first: Mesh) -> _Line:
 
 
 def _other_line(mesh: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines, used: UsedAxes) -> _Line | None:
-    """The order of devices in which the axes of a mesh are cut as `axes` are, and what is used of them in `lines`."""
+    """Returns an order of devices in which a mesh is cut as `axes` and the used axes of `lines` are. None if none."""
     cuts = _cuts(parts_by_axis(Mesh(axes)))
     for one, line in lines.items():
         for axis in used.get(one, ()):
@@ -306,7 +306,7 @@ def _other_line(mesh: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines, used: Use
 
 
 def _refined(first: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines) -> tuple[MeshAxis, ...] | None:
-    """Axes that are cut wherever those of a mesh are: `axes` if they are; None where cuts do not divide each other."""
+    """Returns axes with the cuts of all meshes: `axes` if these suffice. None if cuts do not divide each other."""
     cuts = sorted({1, *(cut for line in lines.values() for cut in _cuts(line.parts))})
     if any(after % before for before, after in pairwise(cuts)):
         return None
@@ -320,7 +320,7 @@ def _cuts(parts: Mapping[str, Parts]) -> set[int]:
 
 
 def _named(intervals: Sequence[SubAxisInfo], first: Mesh, lines: _Lines) -> tuple[MeshAxis, ...]:
-    """Axes named as a mesh names just this part, else as the axis of `first` around it, with a number."""
+    """Names axes as a mesh names exactly this part, or else as the axis of `first` that contains it, with a number."""
     whole: dict[SubAxisInfo, str] = {}
     for line in lines.values():
         for name, parts in line.parts.items():

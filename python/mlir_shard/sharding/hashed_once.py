@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Frozen values that compute their hash once: those of many parts that are often looked up in tables."""
+"""Frozen values that compute their hash once, for values of many parts that are often looked up in tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 
 class HashedOnce:
-    """Base of a frozen dataclass that stores its hash. The subclass defines `__hash__` from fields that it compares by:
+    """The base of a frozen dataclass that stores its hash. A subclass defines `__hash__` from fields that it compares:
 
     def __hash__(self) -> int:
         try:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from math import prod
 
 MOST_DEVICES = 1 << 18
-"""The most devices of a mesh that are listed one by one, as replica groups, tables and permutations do."""
+"""The most devices of a mesh that are listed individually, for replica groups, tables and permutations."""
 
 
 class TooManyDevicesError(ValueError):
-    """A mesh with more than `MOST_DEVICES` devices where they have to be listed."""
+    """An error of a mesh whose devices have to be listed, but are more than `MOST_DEVICES`."""
 
     def __init__(self, mesh: Mesh) -> None:
         super().__init__(
@@ -27,8 +27,8 @@ class MeshAxis:
     """A named axis of a mesh.
 
     Attributes:
-        name: of the axis.
-        size: how many devices it has.
+        name: the name of the axis.
+        size: the number of devices along the axis.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Mesh:
 
     Args:
         axes: names and sizes, from major to minor.
-        device_ids: the devices in row-major order of the axes; by default 0, 1, 2 and so on. If these are given, the
-            mesh is the same as without them.
+        device_ids: the devices in row-major order of the axes; by default 0, 1, 2 and so on. A mesh with just these
+            ids is equal to one without ids.
     """
 
     axes: tuple[MeshAxis, ...]
     device_ids: tuple[int, ...]
     total_size: int = field(init=False, repr=False, compare=False)
-    """The number of devices; 1 where there are no axes."""
+    """The number of devices; 1 if there are no axes."""
     _index_of: dict[str, int] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -76,7 +76,7 @@ class Mesh:
 
     @staticmethod
     def maximal(device_id: int) -> Mesh:
-        """The mesh of one device and no axes."""
+        """Returns the mesh of one device and no axes."""
         return Mesh((), (device_id,))
 
     @property
@@ -96,18 +96,18 @@ class Mesh:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """All device ids, in row-major order of the axes; TooManyDevicesError where they are too many to list."""
+        """All device ids, in row-major order of the axes. Raises TooManyDevicesError if there are too many to list."""
         return self.device_ids or tuple(range(self.listed_size))
 
     def has_same_devices(self, other: Mesh) -> bool:
-        """Whether the devices are those of the other mesh, in whatever order."""
+        """Returns whether the meshes have the same devices, in any order."""
         if self.total_size != other.total_size:
             return False
-        # Devices in order are as many as there are, and need not be listed.
+        # Meshes without ids have the same devices if their sizes are equal, without a list of them.
         return not (self.device_ids or other.device_ids) or set(self.devices) == set(other.devices)
 
     def devices_with(self, other: Mesh) -> tuple[int, ...]:
-        """The devices of this mesh, in its order, and behind them those that only the other has."""
+        """Returns the devices of this mesh, in its order, followed by those that only the other mesh has."""
         devices = self.devices
         if self == other:
             return devices
@@ -116,7 +116,7 @@ class Mesh:
 
     @property
     def listed_size(self) -> int:
-        """`total_size` of a mesh whose devices are listed; TooManyDevicesError where they are too many."""
+        """`total_size`, for callers that list the devices. Raises TooManyDevicesError if there are too many."""
         if self.total_size > MOST_DEVICES:
             raise TooManyDevicesError(self)
         return self.total_size
@@ -127,22 +127,22 @@ class Mesh:
         return tuple(axis.name for axis in self.axes)
 
     def has_axis(self, name: str) -> bool:
-        """Whether an axis has this name."""
+        """Returns whether an axis has this name."""
         return name in self._index_of
 
     def axis_size(self, name: str) -> int:
-        """The size of the named axis; ValueError where there is none."""
+        """Returns the size of the named axis. Raises ValueError if there is none."""
         return self.axes[self.axis_index(name)].size
 
     def axis_index(self, name: str) -> int:
-        """The position of the named axis, 0 the major one; ValueError where there is none."""
+        """Returns the position of the named axis, 0 for the major one. Raises ValueError if there is none."""
         index = self._index_of.get(name)
         if index is None:
             raise ValueError(f'axis "{name}" is not in the mesh {self}')
         return index
 
     def equals(self, other: Mesh, *, ignore_device_ids: bool = False) -> bool:
-        """Whether the meshes are equal, or with `ignore_device_ids` equal but for the order of devices."""
+        """Returns whether the meshes are equal, or with `ignore_device_ids` equal except for the order of devices."""
         if ignore_device_ids:
             return self.axes == other.axes and self.is_maximal == other.is_maximal
         return self == other

@@ -31,7 +31,7 @@ Entry = str | Sequence[str] | Unconstrained | None
 
 
 class PartitionSpec:
-    """How each dimension of a tensor is sharded, as `jax.sharding.PartitionSpec`.
+    """The sharding of each dimension of a tensor, like `jax.sharding.PartitionSpec`.
 
     An entry is the name of a mesh axis, a tuple of names from major to minor, None for a dimension that is replicated,
     or `P.UNCONSTRAINED` for one that propagation may shard. Dimensions without an entry are replicated. A name may be a
@@ -92,7 +92,7 @@ def _entry(entry: Any) -> Entry:
 
 
 def as_partition_spec(given: Any) -> PartitionSpec:
-    """Returns a spec of ours for a spec of ours or of JAX. Raises TypeError for anything else."""
+    """Converts a spec of JAX to a `PartitionSpec`, and returns one unchanged. Raises TypeError for other values."""
     if isinstance(given, PartitionSpec):
         return given
     type_ = type(given)
@@ -102,17 +102,17 @@ def as_partition_spec(given: Any) -> PartitionSpec:
 
 
 def sharding_of_spec(spec: Any, shape: Sequence[int | None], mesh: Mesh, mesh_or_ref: str | Mesh) -> TensorSharding:
-    """Returns the sharding that a spec means for a tensor.
+    """Returns the sharding that a spec describes for a tensor.
 
     Args:
-        spec: a partition spec of ours or of JAX.
-        shape: of the tensor, None for a dynamic dimension.
+        spec: a `PartitionSpec` or a partition spec of JAX.
+        shape: the shape of the tensor, with None for a dynamic dimension.
         mesh: the mesh with the axes that the spec names.
-        mesh_or_ref: how the sharding refers to the mesh, by name or as a value.
+        mesh_or_ref: the reference of the sharding to the mesh, a name or the mesh.
 
     Raises:
-        ValueError: the spec has more entries than the tensor has dimensions, or names an axis twice or one that the
-            mesh does not have.
+        ValueError: the spec has more entries than the tensor has dimensions, names an axis twice, or names an axis that
+            the mesh does not have.
     """
     spec = as_partition_spec(spec)
     if len(spec) > len(shape):

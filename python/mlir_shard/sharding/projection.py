@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings of an op's tensors seen along the factors of its rule, and back.
+"""Projection of the shardings of an op's tensors to the factors of its rule, and back.
 
-A dimension sharded along axes is cut at the borders of its factors: with ([ij])->([i, j]) {i=2, j=4} and a mesh
+The axes of a dimension are split at the borders of its factors: with ([ij])->([i, j]) {i=2, j=4} and a mesh
 <["x"=4, "y"=2]>, {"x", "y"} on the operand is "x":(1)2 along i and "x":(2)2, "y" along j. Propagation changes axes
-along factors; seen back, factors give dimensions again, where a factor counts only if those to its left are fully
-sharded (anything else would need a strided view of the tensor). The idea is Shardy's sharding projection.
+along factors. The projection back joins factors to dimensions, where a factor counts only if those to its left are
+fully sharded (anything else would need a strided view of the tensor). The idea is Shardy's sharding projection.
 
-All values are immutable: a change gives a new value, and `is` tells whether there was one. Those of which many are made
-are tuples, which are made in less time than dataclasses.
+All values are immutable: a change returns a new value, and `is` shows whether there was a change. Classes with many
+instances are tuples, which take less time to create than dataclasses.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from mlir_shard.sharding.tensor import DimensionSharding, ReductionOp, TensorSha
 
 
 class FactorSharding(NamedTuple):
-    """The axes along which one tensor is sharded in one factor.
+    """The axes that shard one factor of one tensor.
 
-    `overflow_axes` follow `axes` in the dimension but divide its factor no further, which happens in a factor that is
-    not the minor-most of its dimension; they are kept to give the dimension back, and nothing can come after them.
+    `overflow_axes` follow `axes` in the dimension but do not divide the factor further, which happens in a factor that
+    is not the minor-most of its dimension. They are kept to restore the dimension, and no axis can follow them.
     """
 
     axes: Axes = ()
@@ -52,7 +52,7 @@ class FactorSharding(NamedTuple):
 
 
 class TensorFactorShardings(NamedTuple):
-    """A tensor's sharding by factor, `factors[i]` being None where the tensor does not have factor i."""
+    """The sharding of a tensor by factor. `factors[i]` is None if the tensor does not have factor i."""
 
     factors: tuple[FactorSharding | None, ...]
     replicated_axes: Axes = ()
@@ -68,9 +68,9 @@ class TensorFactorShardings(NamedTuple):
         *,
         closed_if_missing: bool = False,
     ) -> TensorFactorShardings:
-        """The sharding seen along the factors; without one it is empty, and open unless `closed_if_missing`.
+        """Projects a sharding to the factors. Without a sharding the result is empty, closed if `closed_if_missing`.
 
-        ValueError where the sharding has another rank than the mapping.
+        Raises ValueError if the ranks of the sharding and the mapping differ.
         """
         if sharding is not None and sharding.rank != mapping.rank:
             raise ValueError(f"a sharding of rank {sharding.rank} does not fit a mapping of rank {mapping.rank}")
@@ -92,9 +92,9 @@ class TensorFactorShardings(NamedTuple):
     def to_sharding(
         self, mapping: TensorMapping, factor_sizes: Sequence[int], mesh_or_ref: str | Mesh, mesh: Mesh
     ) -> TensorSharding:
-        """The sharding by dimension; priorities are those of the user and not given back.
+        """Returns the sharding by dimension, without the priorities of the user's sharding.
 
-        Axes that factors have are not replicated any more.
+        Axes of factors are removed from the replicated axes.
         """
         dims = tuple([self.join_dimension(of, factor_sizes, mesh) for of in mapping.dim_mappings])
         replicated = self.replicated_axes
@@ -103,7 +103,7 @@ class TensorFactorShardings(NamedTuple):
         return TensorSharding(mesh_or_ref, dims, replicated, self.unreduced_axes, self.reduction_op)
 
     def join_dimension(self, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh) -> DimensionSharding:
-        """The sharding of a dimension by those of its factors."""
+        """Returns the sharding of a dimension, joined from those of its factors."""
         # Most dimensions have one factor.
         if len(mapping.factor_indices) == 1:
             only = self.factors[mapping.factor_indices[0]]
@@ -118,18 +118,18 @@ class TensorFactorShardings(NamedTuple):
         return join_factors(factors, [factor_sizes[factor] for factor in mapping.factor_indices], mesh)
 
     def sharding_size(self, mesh: Mesh) -> int:
-        """The number of blocks the tensor is in, all factors together."""
+        """Returns the number of shards of the tensor, over all factors together."""
         return total_size((axis for factor in self.factors if factor is not None for axis in factor.all_axes), mesh)
 
     def expand(self, factor: int, axes: Axes) -> TensorFactorShardings:
-        """With `axes` along the factor, if the tensor has it and is sharded along a strict prefix of them so far."""
+        """Sets `axes` along the factor if the tensor has it and its present axes are a strict prefix of `axes`."""
         old = self.factors[factor]
         if old is None or not is_strict_prefix(old.axes, axes):
             return self
         return self._with_factor(factor, FactorSharding(axes, old.is_closed, old.is_minor_most, old.overflow_axes))
 
     def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> TensorFactorShardings:
-        """With `axes` and `overflow_axes` along the factor whatever is there, if the tensor has it."""
+        """Replaces the axes along the factor by `axes` and `overflow_axes`, if the tensor has the factor."""
         old = self.factors[factor]
         if old is None or (old.axes == axes and old.overflow_axes == overflow_axes):
             return self
@@ -156,7 +156,7 @@ class ShardingProjection:
         *,
         closed_if_missing: bool = False,
     ) -> ShardingProjection:
-        """The projection of these shardings by the rule, None being a tensor without one."""
+        """Projects shardings by the rule; None is a tensor without a sharding."""
 
         def project(
             shardings: Sequence[TensorSharding | None], mappings: Sequence[TensorMapping]
@@ -172,7 +172,7 @@ class ShardingProjection:
 
     @staticmethod
     def of_factors(axes_per_factor: Sequence[Axes], rule: OpShardingRule) -> ShardingProjection:
-        """The projection in which each factor has the same axes in every tensor, closed and without overflow."""
+        """Returns the projection with the same axes of each factor in every tensor, closed and without overflow."""
 
         def tensor(mapping: TensorMapping) -> TensorFactorShardings:
             factors: list[FactorSharding | None] = [None] * rule.num_factors
@@ -189,21 +189,21 @@ class ShardingProjection:
         return self.operands + self.results
 
     def replace_tensor(self, index: int, tensor: TensorFactorShardings) -> ShardingProjection:
-        """Another sharding for the tensor at `index` of `tensors`."""
+        """Replaces the sharding of the tensor at `index` of `tensors`."""
         return self._with_tensors((*self.tensors[:index], tensor, *self.tensors[index + 1 :]))
 
     def expand(self, factor: int, axes: Axes) -> ShardingProjection:
-        """Every tensor expanded along the factor (see `TensorFactorShardings.expand`)."""
+        """Expands every tensor along the factor (see `TensorFactorShardings.expand`)."""
         return self._with_tensors([tensor.expand(factor, axes) for tensor in self.tensors])
 
     def update(self, factor: int, axes: Axes, overflow_axes: Axes = ()) -> ShardingProjection:
-        """Every tensor updated along the factor (see `TensorFactorShardings.update`)."""
+        """Updates every tensor along the factor (see `TensorFactorShardings.update`)."""
         return self._with_tensors([tensor.update(factor, axes, overflow_axes) for tensor in self.tensors])
 
     def replaced(
         self, operands: tuple[TensorFactorShardings, ...], results: tuple[TensorFactorShardings, ...]
     ) -> ShardingProjection:
-        """Other shardings for all tensors; `self` if none is another object."""
+        """Replaces the shardings of all tensors. Returns `self` if all are the same objects as before."""
         if all(map(is_, operands, self.operands)) and all(map(is_, results, self.results)):
             return self
         return ShardingProjection(operands, results)
@@ -213,7 +213,7 @@ class ShardingProjection:
         return self.replaced(tuple(tensors[:count]), tuple(tensors[count:]))
 
     def common_prefix_axes(self) -> tuple[Axes, ...]:
-        """For each factor the axes that all tensors that have it begin with."""
+        """Returns for each factor the common prefix of the axes of all tensors that have it."""
         common: dict[int, Axes] = {}
         for tensor in self.tensors:
             for factor, sharding in enumerate(tensor.factors):
@@ -225,7 +225,7 @@ class ShardingProjection:
 
     @property
     def tensors_with_overflow(self) -> tuple[int, ...]:
-        """The positions in `tensors` of those that have overflow axes."""
+        """The positions in `tensors` of the tensors that have overflow axes."""
         return tuple(
             index
             for index, tensor in enumerate(self.tensors)
@@ -235,7 +235,7 @@ class ShardingProjection:
     def to_shardings(
         self, rule: OpShardingRule, mesh_or_ref: str | Mesh, mesh: Mesh
     ) -> tuple[tuple[TensorSharding, ...], tuple[TensorSharding, ...]]:
-        """The shardings by dimension of the operands and of the results."""
+        """Returns the shardings of the operands and of the results, by dimension."""
 
         def shardings(
             tensors: Sequence[TensorFactorShardings], mappings: Sequence[TensorMapping]
@@ -249,7 +249,7 @@ class ShardingProjection:
 
 
 def join_factors(factors: Iterable[FactorSharding], sizes: Iterable[int], mesh: Mesh) -> DimensionSharding:
-    """The sharding of a dimension by those of its factors, which have these sizes."""
+    """Joins the shardings of factors, which have these sizes, to the sharding of a dimension."""
     axes: Axes = ()
     is_closed = False
     for sharding, size in zip(factors, sizes, strict=True):
@@ -263,7 +263,7 @@ def join_factors(factors: Iterable[FactorSharding], sizes: Iterable[int], mesh: 
 def cut_dimension(
     dim: DimensionSharding, mapping: DimMapping, factor_sizes: Sequence[int], mesh: Mesh
 ) -> list[tuple[int, FactorSharding]]:
-    """Gives each factor of a dimension its part of the axes, major to minor."""
+    """Splits the axes of a dimension among its factors, major to minor."""
     if len(mapping.factor_indices) == 1:
         return [(mapping.factor_indices[0], FactorSharding(dim.axes, dim.is_closed, is_minor_most=True))]
     rest: list[AxisRef] = list(dim.axes)
@@ -271,7 +271,7 @@ def cut_dimension(
     result: list[tuple[int, FactorSharding]] = []
     for position, factor in enumerate(mapping.factor_indices):
         if position == len(mapping.factor_indices) - 1:
-            # Blocks of the minor-most factor may be uneven, so it takes whatever is left.
+            # Shards of the minor-most factor may be uneven, so it takes all remaining axes.
             result.append((factor, FactorSharding(tuple(rest), is_closed, is_minor_most=True)))
             break
         axes, left = _take_axes(rest, factor_sizes[factor], mesh)
@@ -280,13 +280,14 @@ def cut_dimension(
             overflow = tuple(rest)
             rest.clear()
         result.append((factor, FactorSharding(axes, is_closed, overflow_axes=overflow)))
-        # No axis can go to the factors that follow: it would come before the overflow in the dimension.
+        # The factors that follow cannot be sharded: their axes would come after the overflow in the dimension.
         is_closed = is_closed or bool(overflow)
     return result
 
 
 def _take_axes(rest: list[AxisRef], size: int, mesh: Mesh) -> tuple[Axes, int]:
-    """Moves from `rest` the axes that divide a factor of this size, cutting the last; returns them and what is left."""
+    """Removes from `rest` the axes that divide a factor of this size, splitting the last. Returns the axes and the
+    remaining size of the factor."""
     taken: list[AxisRef] = []
     while rest:
         axis = rest[0]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The strategies of propagation along the factors of an op.
 
-The basic strategy gives a tensor the axes on which all tensors of the op agree; the aggressive one resolves conflicts
-and gives each tensor along each factor what it can take.
+The basic strategy adds to a tensor the axes that are compatible with all tensors of the op. The aggressive strategy
+resolves conflicts, and adds to each tensor, along each factor, all axes that it can take.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.sharding.propagation_edges import PropagationDirection
 from mlir_shard.sharding.rule import OpShardingRule
 from mlir_shard.sharding.tensor import TensorSharding
 
-# The way in which shardings may go along each factor of a rule.
+# The direction in which shardings may be propagated along each factor of a rule.
 Directions = Sequence[PropagationDirection]
 
 
@@ -32,9 +32,9 @@ def propagate_basic(
     conservative: bool = False,
     elementwise: bool = False,
 ) -> ShardingProjection:
-    """The projection with each factor's compatible axes in every tensor that can take them.
+    """Adds the compatible axes of each factor to every tensor of the projection that can take them.
 
-    A conservative propagation leaves out sub-axes. That the op is elementwise makes no difference here.
+    A conservative propagation omits sub-axes. `elementwise` has no effect in this strategy.
     """
     for factor, direction in enumerate(allowed_directions(rule, directions)):
         axes = compatible_axes(projection, rule, factor, mesh, direction, conservative=conservative)
@@ -43,9 +43,9 @@ def propagate_basic(
 
 
 def agree(shardings: Iterable[TensorSharding | None], rule: OpShardingRule) -> bool:
-    """Whether all tensors have the same axes along each factor: then no strategy changes them.
+    """Returns whether all tensors have the same axes along each factor, so that no strategy changes them.
 
-    Returns False if a dimension has several factors. The shardings have the ranks that the rule has.
+    Returns False if a dimension has several factors. The shardings must have the ranks of the rule.
     """
     axes_of: dict[int, Axes] = {}
     for sharding, mapping in zip(shardings, rule.tensor_mappings, strict=True):
@@ -59,7 +59,7 @@ def agree(shardings: Iterable[TensorSharding | None], rule: OpShardingRule) -> b
 
 
 def allowed_directions(rule: OpShardingRule, directions: Directions) -> tuple[PropagationDirection, ...]:
-    """The directions, none along blocked factors."""
+    """Returns the directions, with NONE for blocked factors."""
     if not rule.blocked_propagation_factors:
         return tuple(directions)
     return tuple(
@@ -77,7 +77,7 @@ def compatible_axes(
     *,
     conservative: bool = False,
 ) -> Axes:
-    """The longest list of axes along `factor` that contradicts nothing in any tensor of the projection."""
+    """Returns the longest list of axes along `factor` that is compatible with every tensor of the projection."""
     size = rule.factor_sizes[factor]
 
     def fitting(axis: AxisRef, sharded_size: int) -> AxisRef | None:
@@ -87,17 +87,17 @@ def compatible_axes(
 
 
 def order_of(sizes: Iterable[int]) -> tuple[int, ...]:
-    """For each size how many smaller ones there are, equal ones counted once."""
+    """Returns for each size the number of distinct smaller sizes."""
     sizes = tuple(sizes)
     places = {size: place for place, size in enumerate(sorted(set(sizes)))}
     return tuple([places[size] for size in sizes])
 
 
 def propagation_key(rule: OpShardingRule) -> Hashable:
-    """What propagation goes by in a rule: along rules that agree in it shardings propagate alike.
+    """Returns the part of a rule that decides how shardings propagate: rules with equal keys propagate in the same way.
 
-    A dimension of one factor can be sharded along anything, so that sizes decide where a dimension has several, and
-    else only in which order the tensors are by size.
+    A dimension of one factor can be sharded along any axes. So the sizes of factors matter in dimensions of several
+    factors, and otherwise only the order of the tensors by size.
     """
     sizes = rule.factor_sizes
     volumes: list[int] = []
@@ -124,10 +124,10 @@ def propagation_key(rule: OpShardingRule) -> Hashable:
 def truncate(
     axes: Axes, fitting: Callable[[AxisRef, int], AxisRef | None], mesh: Mesh, *, conservative: bool = False
 ) -> Axes:
-    """The axes up to the first that does not fit, and of that one the prefix that does.
+    """Returns the axes before the first that does not fit, and the prefix of that axis that fits.
 
-    `fitting` gives the prefix of an axis that may follow axes of a total size. A conservative propagation takes no
-    sub-axis.
+    `fitting` returns the prefix of an axis that may follow axes of a total size. A conservative propagation omits
+    sub-axes.
     """
     result: list[AxisRef] = []
     sharded_size = 1
@@ -143,9 +143,9 @@ def truncate(
 
 
 def compatible_major_axes(projection: ShardingProjection, factor: int, direction: PropagationDirection) -> Axes:
-    """The axes on which the tensors agree along `factor`, as long as any has more, other factors left aside.
+    """Returns the longest list of axes along `factor` that is compatible with all tensors, ignoring other factors.
 
-    Going one way, only the tensors it begins from can make the list longer; the others can make it shorter.
+    In a single direction, only its source tensors can make the list longer; the other tensors can make it shorter.
     """
     if direction is PropagationDirection.NONE:
         return ()
@@ -165,10 +165,10 @@ def _agree_in(axes: Axes, tensors: Sequence[TensorFactorShardings], factor: int,
 
 
 def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
-    """The common prefix of two lists, with the rest of the longer one, and whether that may still grow.
+    """Returns the common prefix of two lists, with the rest of the longer one, and whether the list may still grow.
 
-    The rest of `new` counts only if `can_expand`. Where one axis is a prefix of its counterpart and its list goes on
-    with another, the lists part there: consecutive sub-axes would have been merged.
+    The rest of `new` counts only if `can_expand`. If one axis is a strict prefix of its counterpart and its list
+    continues with another axis, the lists differ from there on: consecutive sub-axes would have been merged.
     """
     if not old or not new or old == new:
         return old or (new if can_expand else ()), can_expand
@@ -195,7 +195,7 @@ def _agree(old: Axes, new: Axes, can_expand: bool) -> tuple[Axes, bool]:
 def _fitting_prefix(
     axis: AxisRef, projection: ShardingProjection, factor: int, sharded_size: int, factor_size: int, mesh: Mesh
 ) -> AxisRef | None:
-    """The largest prefix of `axis` that may come next along `factor` in every tensor."""
+    """Returns the largest prefix of `axis` that may follow along `factor` in every tensor."""
     for tensor in projection.tensors:
         fitting = prefix_beside_other_factors(axis, tensor, factor)
         if fitting is not None:
@@ -207,7 +207,7 @@ def _fitting_prefix(
 
 
 def prefix_beside_other_factors(axis: AxisRef, tensor: TensorFactorShardings, factor: int) -> AxisRef | None:
-    """The largest prefix of `axis` that shards no other factor of the tensor."""
+    """Returns the largest prefix of `axis` that does not shard another factor of the tensor."""
     fitting: AxisRef | None = axis
     for other, sharding in enumerate(tensor.factors):
         if fitting is None or sharding is None or other == factor:
@@ -220,10 +220,10 @@ def prefix_beside_other_factors(axis: AxisRef, tensor: TensorFactorShardings, fa
 def prefix_within_factor(
     axis: AxisRef, tensor: TensorFactorShardings, factor: int, sharded_size: int, factor_size: int, mesh: Mesh
 ) -> AxisRef | None:
-    """The largest prefix of `axis` that a tensor has, or can take after axes of `sharded_size`, along its factor.
+    """Returns the largest prefix of `axis` that a tensor has along its factor, or can take after `sharded_size`.
 
-    All of it where the tensor does not have the factor. A factor that is not the minor-most of its dimension takes only
-    what divides it, or the next one would be strided.
+    `sharded_size` is the size of the preceding axes. Returns `axis` if the tensor does not have the factor. A factor
+    that is not the minor-most of its dimension takes only axes that divide it: the next factor would be strided.
     """
     sharding = tensor.factors[factor]
     if sharding is None:
@@ -255,10 +255,10 @@ def propagate_aggressive(
     conservative: bool = False,
     elementwise: bool = False,
 ) -> ShardingProjection:
-    """The projection with each factor's axes in every tensor as far as that tensor can take them.
+    """Adds the axes of each factor to every tensor of the projection, as far as the tensor can take them.
 
-    A conservative propagation leaves out sub-axes. Through an elementwise op, of two factors from tensors of the same
-    size the more sharded one comes first, and an operand takes from another no more than the results have.
+    A conservative propagation omits sub-axes. In an elementwise op, of two factors with sources of the same size the
+    more sharded one has precedence, and an operand takes from another operand only axes that the results have.
     """
     axes_per_factor = tuple(
         compatible_major_axes(projection, factor, direction)
@@ -275,7 +275,7 @@ def propagate_aggressive(
 
 
 def _may_expand(projection: ShardingProjection, axes_per_factor: Sequence[Axes]) -> bool:
-    """Whether there is a tensor that is sharded less along some factor than it is to be: mostly there is none."""
+    """Returns whether the axes of some tensor along a factor are a strict prefix of the axes of the factor."""
     return any(
         axes and sharding is not None and is_strict_prefix(sharding.axes, axes)
         for tensor in projection.tensors
@@ -285,7 +285,7 @@ def _may_expand(projection: ShardingProjection, axes_per_factor: Sequence[Axes])
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The axes that are to go along each factor, and what they go through."""
+    """The axes to propagate along each factor, and the sizes of the factors and the mesh."""
 
     axes_per_factor: tuple[Axes, ...]
     factor_sizes: tuple[int, ...]
@@ -293,7 +293,7 @@ class _Step:
     conservative: bool
 
     def order(self, projection: ShardingProjection, elementwise: bool) -> list[int]:
-        """The factors that have axes, those first that win a conflict."""
+        """Returns the factors that have axes, by precedence in conflicts."""
         factors = [factor for factor, axes in enumerate(self.axes_per_factor) if axes]
         names = [axis.name for factor in factors for axis in self.axes_per_factor[factor]]
         if len(set(names)) == len(names):
@@ -309,7 +309,7 @@ class _Step:
         return sorted(factors, key=key)
 
     def _largest_sources(self, projection: ShardingProjection) -> list[tuple[int, int]]:
-        """For each factor the size and the index of the largest tensor that has all its axes; -1 without one."""
+        """Returns for each factor the size and the index of the largest tensor that has all its axes; -1 if none."""
         sources = [(-1, -1)] * len(self.factor_sizes)
         for index, tensor in enumerate(projection.tensors):
             size = prod(self.factor_sizes[factor] for factor, _ in _factors(tensor))
@@ -322,7 +322,7 @@ class _Step:
     def expanded(
         self, tensor: TensorFactorShardings, order: Sequence[int], limits: Sequence[TensorFactorShardings]
     ) -> TensorFactorShardings:
-        """The tensor with what it can take along each factor, and no more than each of `limits` that has the factor."""
+        """Adds to the tensor the axes that it can take along each factor, at most those of each of `limits`."""
         for factor in order:
             old = tensor.factors[factor]
             if old is None or not is_strict_prefix(old.axes, self.axes_per_factor[factor]):
@@ -336,7 +336,7 @@ class _Step:
         return tensor
 
     def _fitting(self, tensor: TensorFactorShardings, factor: int) -> Axes:
-        """The axes that the tensor can take along the factor."""
+        """Returns the axes that the tensor can take along the factor."""
 
         def fitting(axis: AxisRef, sharded_size: int) -> AxisRef | None:
             size = self.factor_sizes[factor]

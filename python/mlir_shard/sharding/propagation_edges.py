@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where propagated axes came from: the edges of each step, and the places that propagation starts from."""
+"""The origins of propagated axes: the edges of each step, and the places where propagation starts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mlir_shard.sharding.rule import DimMapping, OpShardingRule
 
 
 class EdgeNodeType(Enum):
-    """Whether an edge begins or ends at an operand or at a result."""
+    """The kind of value at which an edge begins or ends: an operand or a result."""
 
     OPERAND = "operand"
     RESULT = "result"
 
 
 class PropagationDirection(IntEnum):
-    """The ways an op lets shardings go through it, from least to most."""
+    """The directions in which shardings are propagated through an op, from least to most."""
 
     NONE = 0
     FORWARD = 1
@@ -31,11 +31,11 @@ class PropagationDirection(IntEnum):
 
     # Forward and backward are the two bits of a direction.
     def union(self, other: PropagationDirection) -> PropagationDirection:
-        """What at least one of the two allows."""
+        """Returns the direction that allows all that one of the two allows."""
         return _DIRECTIONS[int(self) | int(other)]
 
     def intersection(self, other: PropagationDirection) -> PropagationDirection:
-        """What both of the two allow."""
+        """Returns the direction that allows all that both allow."""
         return _DIRECTIONS[int(self) & int(other)]
 
 
@@ -55,7 +55,7 @@ class EdgeValueRef:
 
 @dataclass(frozen=True, slots=True)
 class AxisToPropagationDetails:
-    """`axis_name` went from `source` to each of `targets`."""
+    """The propagation of `axis_name` from `source` to each of `targets`."""
 
     axis_name: AxisRef
     source: EdgeValueRef
@@ -64,7 +64,7 @@ class AxisToPropagationDetails:
 
 @dataclass(frozen=True, slots=True)
 class PropagationOneStep:
-    """All axes that moved in step number `step_index`."""
+    """All axes that were propagated in step number `step_index`."""
 
     step_index: int
     axis_entries: tuple[AxisToPropagationDetails, ...]
@@ -72,65 +72,65 @@ class PropagationOneStep:
 
 @dataclass(frozen=True, slots=True)
 class PropagationEdges:
-    """The steps in which axes reached the values of an op."""
+    """The steps in which axes were propagated to the values of an op."""
 
     value: tuple[PropagationOneStep, ...]
 
 
-# What an origin is called at the place that it names.
+# The name of an origin at its own place.
 SELF = "self"
 
 
 def input_origin(index: int) -> str:
-    """The sharding of an argument of a function."""
+    """Returns the origin for the sharding of an argument of a function."""
     return f"input: {index}"
 
 
 def output_origin(index: int) -> str:
-    """The sharding of a result of a function."""
+    """Returns the origin for the sharding of a result of a function."""
     return f"output: {index}"
 
 
 def constraint_name(number: int) -> str:
-    """A sharding constraint."""
+    """Returns the origin for a sharding constraint."""
     return f"constraint_{number}"
 
 
 def op_name(number: int) -> str:
-    """An op that has a sharding for its results."""
+    """Returns the origin for an op that has shardings of its results."""
     return f"op_{number}"
 
 
 def computation_name(number: int) -> str:
-    """A manual computation; its shardings are origins of their own."""
+    """Returns the name of a manual computation, for the origins of its in- and out-shardings."""
     return f"mc_{number}"
 
 
 def computation_input_origin(computation: str, index: int) -> str:
-    """An in-sharding of the manual computation of this name."""
+    """Returns the origin for an in-sharding of the manual computation of this name."""
     return f"{computation}_input: {index}"
 
 
 def computation_output_origin(computation: str, index: int) -> str:
-    """An out-sharding of the manual computation of this name."""
+    """Returns the origin for an out-sharding of the manual computation of this name."""
     return f"{computation}_output: {index}"
 
 
 def find_origin(origins: Mapping[AxisRef, str], axis: AxisRef) -> str | None:
-    """The origin of an axis, or that of the first axis it was split from or merged of; None for an unknown one."""
+    """Returns the origin of an axis, or of the first axis that contains it or that it contains. None if unknown."""
     if axis in origins:
         return origins[axis]
     return next((origin for other, origin in origins.items() if other.contains(axis) or axis.contains(other)), None)
 
 
 def origins_by_name(origins: Mapping[AxisRef, str], own: str | None = None) -> dict[str, str]:
-    """The origins by axes as text, without the quotes of names; the origin called `own` is SELF."""
+    """Returns the origins by axes as text, without the quotes of names, with SELF for the origin called `own`."""
     return {str(axis).replace('"', ""): SELF if origin == own else origin for axis, origin in origins.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class AxisMove:
-    """`axis` went from the tensor `source` to the tensor `target` of an op."""
+    """The propagation of `axis` from the tensor `source` to the tensor `target` of an op."""
 
     axis: AxisRef
     source: EdgeValueRef
@@ -140,10 +140,10 @@ class AxisMove:
 def axis_moves(
     before: ShardingProjection, after: ShardingProjection, rule: OpShardingRule, mesh: Mesh
 ) -> tuple[AxisMove, ...]:
-    """The axes that are new in each tensor, in the order of the tensors.
+    """Returns the moves of axes that are new in each tensor, in the order of the tensors.
 
-    A sub-axis that has grown is new as it is now. What several factors of a dimension got is merged where it makes one
-    axis. An axis without a source is left out.
+    A sub-axis that has grown counts as new in its present size. New axes of several factors of a dimension are merged
+    if they make one axis. Axes without a source are omitted.
     """
     refs = _references(len(before.operands), len(before.results))
     moves = []
@@ -165,7 +165,7 @@ def _references(operands: int, results: int) -> tuple[EdgeValueRef, ...]:
 def _gained(
     dim: DimMapping, old: TensorFactorShardings, new: TensorFactorShardings, before: ShardingProjection, mesh: Mesh
 ) -> dict[AxisRef, int]:
-    """The new axes of a dimension, each with the position of its source among the tensors."""
+    """Returns the new axes of a dimension, with the position of the source of each among the tensors."""
     gained: dict[AxisRef, int] = {}
     previous: AxisRef | None = None
     for factor in dim.factor_indices:
@@ -180,7 +180,7 @@ def _gained(
         source = _source(has, factor, before)
         if source is None:
             continue
-        # The last axis there was may only have grown.
+        # The last previous axis may have grown.
         same = len(had) - 1 if had and had[-1] != has[len(had) - 1] else len(had)
         for axis in (*has[same:-1], last):
             gained.setdefault(axis, source)
@@ -201,7 +201,7 @@ def _axes_along(tensor: TensorFactorShardings, factor: int) -> Axes:
 
 
 def propagation_edges(moves: Iterable[tuple[int, AxisMove]]) -> PropagationEdges:
-    """The edges that moves through one op leave behind, given with the number of their step."""
+    """Returns the edges of moves through one op, which are given with the numbers of their steps."""
     first: dict[AxisMove, int] = {}
     for step, move in moves:
         first[move] = min(step, first.get(move, step))

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules: how the dimensions of an op's tensors correspond, said with factors.
+"""Sharding rules: the correspondence of the dimensions of an op's tensors, expressed by factors.
 
-A matmul is ([i, k], [k, j])->([i, j]): dimensions that share a factor can be sharded the same way, and one made of
-several factors, as the `ij` of a reshape, is sharded along them from the major one on. The idea is Shardy's, and
-there GSPMD's and einsum's.
+A matmul is ([i, k], [k, j])->([i, j]): dimensions that share a factor can be sharded in the same way, and a dimension
+of several factors, as the `ij` of a reshape, is sharded along them from the major factor on. The idea is Shardy's,
+which follows GSPMD and einsum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_LETTER = ord("z") - ord("i")
 
 
 class FactorType(str, Enum):
-    """What sharding a factor costs: nothing, or a collective, or it must not be."""
+    """The communication that sharding a factor causes: none, a collective, or the factor must stay unsharded."""
 
     PASS_THROUGH = "pass_through"
     REDUCTION = "reduction"
@@ -30,12 +30,12 @@ class FactorType(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DimMapping:
-    """The factors one dimension is the product of, major to minor; none is a dimension mapped to nothing."""
+    """The factors whose product is one dimension, major to minor; empty if the dimension is not mapped."""
 
     factor_indices: tuple[int, ...]
 
     def is_minor_most(self, factor: int) -> bool:
-        """Whether the factor is the last of this dimension."""
+        """Returns whether the factor is the last of this dimension."""
         return bool(self.factor_indices) and self.factor_indices[-1] == factor
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class TensorMapping(HashedOnce):
 
     @staticmethod
     def of(*dims: Sequence[int]) -> TensorMapping:
-        """A mapping from the factors of each dimension."""
+        """Makes a mapping from the factors of each dimension."""
         return _mapping(tuple(map(tuple, dims)))
 
     @property
@@ -65,7 +65,7 @@ class TensorMapping(HashedOnce):
         return len(self.dim_mappings)
 
     def contains_factor(self, factor: int) -> bool:
-        """Whether a dimension has the factor."""
+        """Returns whether a dimension has the factor."""
         return any(factor in dim.factor_indices for dim in self.dim_mappings)
 
     def __str__(self) -> str:
@@ -79,11 +79,11 @@ def _mapping(dims: tuple[tuple[int, ...], ...]) -> TensorMapping:
 
 @dataclass(frozen=True, slots=True)
 class OpShardingRule(HashedOnce):
-    """How an op's operands and results may be sharded together.
+    """The rule by which an op's operands and results may be sharded together.
 
-    A factor in `reduction_factors` leaves partial results where it is sharded, one in `need_replication_factors` must
-    not be sharded, and one in `permutation_factors` needs neighbours' data; all others pass through. Propagation does
-    not go along `blocked_propagation_factors`, whatever their type. `is_custom_rule` marks a rule the user wrote.
+    If a factor in `reduction_factors` is sharded, results are partial sums. A factor in `need_replication_factors` must
+    not be sharded, and one in `permutation_factors` needs data of neighbours; all others pass through. Shardings are
+    not propagated along `blocked_propagation_factors`, whatever their type. `is_custom_rule` marks a rule of the user.
     """
 
     factor_sizes: tuple[int, ...]
@@ -99,12 +99,12 @@ class OpShardingRule(HashedOnce):
         try:
             return self._hash
         except AttributeError:
-            # The other fields rarely tell rules with equal mappings apart.
+            # The other fields are rarely different in rules with equal mappings.
             return self._hashed((self.factor_sizes, self.operand_mappings, self.result_mappings))
 
     @staticmethod
     def pointwise(shape: Sequence[int], operands: int, results: int = 1) -> OpShardingRule:
-        """The rule of an op whose tensors all have this shape and correspond element by element."""
+        """Returns the rule of an op whose tensors all have this shape and correspond element by element."""
         mapping = TensorMapping.of(*((factor,) for factor in range(len(shape))))
         return OpShardingRule(tuple(shape), (mapping,) * operands, (mapping,) * results)
 
@@ -119,7 +119,7 @@ class OpShardingRule(HashedOnce):
         return self.operand_mappings + self.result_mappings
 
     def factor_type(self, factor: int) -> FactorType:
-        """What sharding this factor costs."""
+        """Returns the type of a factor."""
         if factor in self.reduction_factors:
             return FactorType.REDUCTION
         if factor in self.need_replication_factors:
@@ -129,11 +129,11 @@ class OpShardingRule(HashedOnce):
         return FactorType.PASS_THROUGH
 
     def is_blocked(self, factor: int) -> bool:
-        """Whether propagation must not go along this factor."""
+        """Returns whether shardings must not be propagated along this factor."""
         return factor in self.blocked_propagation_factors
 
     def is_batching_factor(self, factor: int) -> bool:
-        """Whether the factor passes through and is in every tensor that has dimensions."""
+        """Returns whether the factor passes through and is in every tensor that has dimensions."""
         return self.factor_type(factor) is FactorType.PASS_THROUGH and all(
             mapping.contains_factor(factor) for mapping in self.tensor_mappings if mapping.rank
         )
@@ -145,7 +145,7 @@ class OpShardingRule(HashedOnce):
 
     @property
     def non_scalar_tensors(self) -> tuple[int, ...]:
-        """The positions in `tensor_mappings` of tensors that have dimensions."""
+        """The positions in `tensor_mappings` of the tensors that have dimensions."""
         return tuple(index for index, mapping in enumerate(self.tensor_mappings) if mapping.rank)
 
     @property
@@ -162,12 +162,12 @@ class OpShardingRule(HashedOnce):
 
 
 def factor_symbol(index: int) -> str:
-    """`i` to `z` for 0 to 17, then `z_1`, `z_2`, ..."""
+    """Returns the symbol of a factor: `i` to `z` for 0 to 17, then `z_1`, `z_2`, ..."""
     return chr(ord("i") + index) if index <= _LAST_LETTER else f"z_{index - _LAST_LETTER}"
 
 
 def factor_index(symbol: str) -> int:
-    """The inverse of `factor_symbol`; ValueError where `symbol` names no factor."""
+    """Returns the factor of a symbol, the inverse of `factor_symbol`. Raises ValueError if it is not a factor's."""
     if len(symbol) == 1 and "i" <= symbol <= "z":
         return ord(symbol) - ord("i")
     number = symbol[2:]

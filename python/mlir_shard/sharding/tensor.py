@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings of tensors: which axes of a mesh shard which dimension.
+"""Shardings of tensors: the axes of a mesh that shard each dimension.
 
-Also a sharding on the two sides of a manual computation, and a sharding up to some user priority.
+Also shardings on the two sides of a manual computation, and shardings up to a user priority.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_PRIORITY = 0
 
 
 class ReductionOp(str, Enum):
-    """The operation that gives the value of a tensor from partial values along unreduced axes."""
+    """The operation that computes the value of a tensor from partial values along unreduced axes."""
 
     SUM = "sum"
     MAX = "max"
@@ -34,8 +34,8 @@ class DimensionSharding(NamedTuple):
     Attributes:
         axes: from major to minor.
         is_closed: whether propagation may not shard the dimension further.
-        priority: the round of propagation from which the axes are used, 0 for the first; None, where a text has none,
-            is 0 too.
+        priority: the round of propagation from which the axes are used, 0 for the first; None, for a text without a
+            priority, counts as 0.
     """
 
     axes: tuple[AxisRef, ...]
@@ -44,23 +44,23 @@ class DimensionSharding(NamedTuple):
 
     @property
     def priority_or_default(self) -> int:
-        """The priority, 0 where none is given."""
+        """The priority, 0 if none is given."""
         return DEFAULT_PRIORITY if self.priority is None else self.priority
 
     def sharded_size(self, mesh: Mesh) -> int:
-        """The number of blocks this divides the dimension in."""
+        """Returns the number of shards of the dimension."""
         return total_size(self.axes, mesh)
 
     def with_axes(self, axes: tuple[AxisRef, ...]) -> DimensionSharding:
-        """The same with other axes; a closed dimension without any has no priority, which would have no effect."""
+        """Replaces the axes. Drops the priority if the result is closed and has no axes: it would have no effect."""
         return DimensionSharding(axes, self.is_closed, self.priority if axes or not self.is_closed else None)
 
     def closed(self) -> DimensionSharding:
-        """The same axes and priority, closed."""
+        """Returns a closed dimension sharding with the same axes and priority."""
         return self._replace(is_closed=True)
 
     def opened(self) -> DimensionSharding:
-        """The same axes and priority, open."""
+        """Returns an open dimension sharding with the same axes and priority."""
         return self._replace(is_closed=False)
 
     def __str__(self) -> str:
@@ -70,14 +70,14 @@ class DimensionSharding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TensorSharding(HashedOnce):
-    """The sharding of a tensor on a mesh. Along an axis that it does not name the tensor is replicated.
+    """The sharding of a tensor on a mesh. The tensor is replicated along axes that the sharding does not name.
 
     Attributes:
         mesh_or_ref: the mesh, or the name of its symbol without `@`.
         dim_shardings: the axes of each dimension.
         replicated_axes: the axes along which the tensor has to stay replicated, in the order of the mesh.
         unreduced_axes: the axes along which each device holds a partial value, in the order of the mesh.
-        reduction_op: gives the value from the partial ones.
+        reduction_op: the operation that computes the value from the partial values.
     """
 
     mesh_or_ref: str | Mesh
@@ -115,7 +115,7 @@ class TensorSharding(HashedOnce):
 
     @property
     def mesh_text(self) -> str:
-        """The mesh as the syntax names it: `@name`, or its axes where it is inlined."""
+        """The mesh in the syntax of shardings: `@name`, or its axes if it is inlined."""
         return f"@{self.mesh_or_ref}" if isinstance(self.mesh_or_ref, str) else f"mesh{self.mesh_or_ref}"
 
     @property
@@ -144,34 +144,34 @@ class TensorSharding(HashedOnce):
         return self.sharding_axes + self.replicated_axes + self.unreduced_axes
 
     def replace_dims(self, shardings: Mapping[int, DimensionSharding]) -> TensorSharding:
-        """Other shardings for the dimensions that are keys of `shardings`."""
+        """Replaces the shardings of the dimensions that are keys of `shardings`."""
         dims = tuple(shardings.get(dim, old) for dim, old in enumerate(self.dim_shardings))
         return replace(self, dim_shardings=dims)
 
     def close(self, dims: Collection[int] | None = None) -> TensorSharding:
-        """The same with the given dimensions closed, or with all of them."""
+        """Closes the given dimensions, by default all."""
         return self.replace_dims({d: self.dim_shardings[d].closed() for d in self._dims(dims)})
 
     def open(self, dims: Collection[int] | None = None) -> TensorSharding:
-        """The same with the given dimensions open, or with all of them."""
+        """Opens the given dimensions, by default all."""
         return self.replace_dims({d: self.dim_shardings[d].opened() for d in self._dims(dims)})
 
     def _dims(self, dims: Collection[int] | None) -> Collection[int]:
         return range(self.rank) if dims is None else dims
 
     def without_axes(self, names: Collection[str]) -> TensorSharding:
-        """The sharding that a body manual on the named axes sees: without them and their sub-axes."""
+        """Returns the sharding in a body that is manual on the named axes: without these and their sub-axes."""
         return self._select(lambda axis: axis.name not in names)
 
     def with_replicated(self, axes: Iterable[AxisRef], mesh: Mesh) -> TensorSharding:
-        """The sharding with those of the axes replicated that it does not use."""
+        """Adds those of the axes that the sharding does not use to its replicated axes."""
         missing = axes_difference(axes, self.used_axes, mesh)
         if not missing:
             return self
         return replace(self, replicated_axes=sort_and_merge((*self.replicated_axes, *missing), mesh))
 
     def only_axes(self, names: Collection[str]) -> TensorSharding:
-        """The part of the sharding that the named axes and their sub-axes make."""
+        """Returns the sharding restricted to the named axes and their sub-axes."""
         return self._select(lambda axis: axis.name in names)
 
     def _select(self, keep: Callable[[AxisRef], bool]) -> TensorSharding:
@@ -184,19 +184,19 @@ class TensorSharding(HashedOnce):
         )
 
     def is_equivalent(self, other: TensorSharding | None, *, ignore_unreduced_axes: bool = False) -> bool:
-        """Whether both place the same data on each device.
+        """Returns whether both shardings place the same data on each device.
 
-        Open, closed, priorities and replicated axes do not matter; nor does the mesh where neither shards anything.
-        None is a tensor without sharding, which is one with nothing sharded.
+        Open, closed, priorities and replicated axes do not matter; nor does the mesh if neither shards anything. None
+        is a tensor without sharding, which counts as replicated.
         """
         if self is other:
             return True
         return _placed(self, ignore_unreduced_axes) == (() if other is None else _placed(other, ignore_unreduced_axes))
 
     def local_shape(self, shape: Sequence[int | None], mesh: Mesh) -> tuple[int | None, ...]:
-        """The shape of what one device holds: each size over its number of blocks, rounded up. None is dynamic.
+        """Returns the local shape: each size divided by its number of shards, rounded up. None is a dynamic size.
 
-        ValueError where `shape` has another rank than the sharding.
+        Raises ValueError if the ranks of `shape` and the sharding differ.
         """
         if len(shape) != self.rank:
             raise ValueError(f"a sharding of rank {self.rank} does not fit a tensor of rank {len(shape)}")
@@ -216,7 +216,7 @@ class TensorSharding(HashedOnce):
 
 
 def _placed(sharding: TensorSharding, ignore_unreduced_axes: bool) -> tuple[object, ...]:
-    """Returns all that decides which data each device has; empty for a replicated tensor."""
+    """Returns all properties that determine the data of each device; empty for a replicated tensor."""
     unreduced = () if ignore_unreduced_axes else sharding.unreduced_axes
     axes = tuple([dim.axes for dim in sharding.dim_shardings])
     if not unreduced and not any(axes):
@@ -225,7 +225,7 @@ def _placed(sharding: TensorSharding, ignore_unreduced_axes: bool) -> tuple[obje
 
 
 def mesh_of(sharding: TensorSharding, meshes: Mapping[str, Mesh]) -> Mesh | None:
-    """The mesh of a sharding, looked up where it is a name; None where there is none of this name."""
+    """Returns the mesh of a sharding, looked up in `meshes` if it is a name. None if the name is unknown."""
     ref = sharding.mesh_or_ref
     return ref if isinstance(ref, Mesh) else meshes.get(ref)
 
@@ -238,24 +238,24 @@ class TensorShardingPerValue:
 
     @staticmethod
     def fully_open(ranks: Iterable[int], mesh_or_ref: str | Mesh) -> TensorShardingPerValue:
-        """A fully open sharding for each tensor rank."""
+        """Returns a fully open sharding for each tensor rank."""
         return TensorShardingPerValue(tuple(TensorSharding.fully_open(rank, mesh_or_ref) for rank in ranks))
 
     @staticmethod
     def fully_closed(ranks: Iterable[int], mesh_or_ref: str | Mesh) -> TensorShardingPerValue:
-        """A fully closed sharding for each tensor rank."""
+        """Returns a fully closed sharding for each tensor rank."""
         return TensorShardingPerValue(tuple(TensorSharding.fully_closed(rank, mesh_or_ref) for rank in ranks))
 
     @staticmethod
     def filled(
         shardings: Iterable[TensorSharding | None], ranks: Iterable[int], mesh_or_ref: str | Mesh
     ) -> TensorShardingPerValue:
-        """The shardings, those that are missing fully open."""
+        """Returns the shardings, with fully open ones for those that are missing (None)."""
         pairs = zip(shardings, ranks, strict=True)
         return TensorShardingPerValue(tuple(one or TensorSharding.fully_open(rank, mesh_or_ref) for one, rank in pairs))
 
     def replace(self, index: int, sharding: TensorSharding) -> TensorShardingPerValue:
-        """Another sharding for value number `index`."""
+        """Replaces the sharding of value number `index`."""
         return TensorShardingPerValue((*self.shardings[:index], sharding, *self.shardings[index + 1 :]))
 
     def __len__(self) -> int:
@@ -267,7 +267,7 @@ class TensorShardingPerValue:
 
 @dataclass(frozen=True, slots=True)
 class EdgeFrame:
-    """What a data-flow edge of a manual computation needs to know of it.
+    """The sharding and the manual axes that a data-flow edge of a manual computation crosses.
 
     `outer` is the in- or out-sharding that belongs to the edge. The sources of the edge of an argument
     (`into_body`) are outside and its targets inside; for the edge of a result it is the other way round.
@@ -278,19 +278,19 @@ class EdgeFrame:
     into_body: bool
 
     def as_sources_see(self, target: TensorSharding) -> TensorSharding:
-        """A sharding of the target, said as one of the sources."""
+        """Converts a sharding of the target to one of the sources."""
         return self.to_outside(target) if self.into_body else self.to_inside(target)
 
     def as_targets_see(self, source: TensorSharding) -> TensorSharding:
-        """A sharding of the sources, said as one of the target."""
+        """Converts a sharding of the sources to one of the targets."""
         return self.to_inside(source) if self.into_body else self.to_outside(source)
 
     def to_inside(self, sharding: TensorSharding) -> TensorSharding:
-        """The sharding without the manual axes."""
+        """Returns the sharding without the manual axes."""
         return sharding.without_axes(self.manual_axes)
 
     def to_outside(self, sharding: TensorSharding) -> TensorSharding:
-        """The sharding with the manual axes of `outer` before the free axes it has."""
+        """Returns the sharding with the manual axes of `outer` before its free axes."""
         manual = self.outer.only_axes(self.manual_axes)
         dims = tuple(
             DimensionSharding(before.axes + free.axes, free.is_closed, free.priority)
@@ -300,12 +300,15 @@ class EdgeFrame:
 
 
 def later_priorities(sharding: TensorSharding) -> frozenset[int]:
-    """The priorities of dimensions that are not there from the beginning."""
+    """Returns the priorities of dimensions other than 0, which are used from a later round on."""
     return frozenset(dim.priority_or_default for dim in sharding.dim_shardings) - {DEFAULT_PRIORITY}
 
 
 def first_stage(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
-    """The sharding with the dimensions of priority 0 alone; no dimension has a priority any more."""
+    """Returns the sharding restricted to the dimensions of priority 0, with the axes of others replicated.
+
+    No dimension of the result has a priority.
+    """
     dims: list[DimensionSharding] = []
     replicated: list[AxisRef] = list(sharding.replicated_axes)
     for dim in sharding.dim_shardings:
@@ -319,7 +322,7 @@ def first_stage(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
 
 
 def with_priority(sharding: TensorSharding, original: TensorSharding, priority: int) -> TensorSharding:
-    """The sharding with the dimensions that have this priority in `original`, whose axes are replicated no longer."""
+    """Adds the dimensions that have this priority in `original`; their axes are no longer among the replicated."""
     dims = tuple(
         _without_priority(first) if first.priority_or_default == priority else now
         for now, first in zip(sharding.dim_shardings, original.dim_shardings, strict=True)
@@ -330,7 +333,7 @@ def with_priority(sharding: TensorSharding, original: TensorSharding, priority: 
 
 
 def without_priorities(sharding: TensorSharding) -> TensorSharding:
-    """The sharding with all its dimensions, none with a priority."""
+    """Removes the priorities of all dimensions."""
     return replace(sharding, dim_shardings=tuple(map(_without_priority, sharding.dim_shardings)))
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The invariants of operations that carry shardings: what needs an operation, its types, its parents or its uses.
+"""The invariants of operations with shardings that depend on the operation, its types, its parents or its uses.
 
-What can be said of a value alone is in `mlir_shard.sharding.verify`.
+The invariants of attribute values alone are in `mlir_shard.sharding.verify`.
 """

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that verifiers share: attributes of the right kind, operand and result types, and the violation they raise."""
+"""Shared checks of verifiers: kinds of attributes, operand and result types, and the exception that they raise."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _UNKNOWN_MESH = re.compile(r"unknown mesh \S+$")
 
 
 class Violation(Exception):
-    """An invariant that an operation breaks: what is wrong and what would be right, without the operation's name."""
+    """An operation breaks an invariant; the message gives the error and the requirement, without the op's name."""
 
 
 def require(message: str | None) -> None:
-    """Raises Violation with the message of a pure check, where it has one."""
+    """Raises Violation with the message of a pure check, if there is one."""
     if message is not None:
         raise Violation(message)
 
 
 def report(op: Any, violation: Violation | InterfaceError) -> None:
-    """Emits the violation as an error at the operation; or what went wrong in a dialect's part where that is."""
+    """Emits a violation as an error at the operation; an InterfaceError at the operation of that error."""
     if isinstance(violation, InterfaceError):
         violation.op.location.emit_error(str(violation))
     else:
@@ -44,7 +44,7 @@ def report(op: Any, violation: Violation | InterfaceError) -> None:
 
 
 def _known_meshes(op: Any, message: str) -> str:
-    """What follows an error about an unknown mesh: the meshes that there are."""
+    """Returns the end of an error message about an unknown mesh, which lists the meshes of the module."""
     module = next((around for around in ancestors(op) if around.name == "builtin.module"), None)
     if module is None or _UNKNOWN_MESH.search(message) is None:
         return ""
@@ -71,7 +71,7 @@ def deferred() -> Iterator[None]:
 
 
 def verifier(*checks: Check) -> Callable[[Any], bool]:
-    """A function that runs the checks on an operation, and reports the first violation and returns False."""
+    """Returns a function that runs the checks on an operation; it reports the first violation and returns False."""
 
     def verify(op: Any) -> bool:
         if _deferring.is_on:
@@ -92,7 +92,7 @@ REDUCTION_OPS = (ReductionOp.SUM, ReductionOp.MAX, ReductionOp.MIN)
 
 
 def value_as(attribute: Any, kind: type[T], name: str) -> T:
-    """The value of `attribute`, which goes by `name`, where it is of the dataclass `kind`."""
+    """Returns the value of `attribute`, called `name` in errors. Raises Violation if it is not of the class `kind`."""
     expected = f"must be a #sdy.{mnemonic_of_type(kind)}"
     if not isinstance(attribute, SdyAttribute):
         raise Violation(f"attribute '{name}' {expected}, got {attribute}")
@@ -106,19 +106,19 @@ def value_as(attribute: Any, kind: type[T], name: str) -> T:
 
 
 def optional(op: Any, name: str, kind: type[T]) -> T | None:
-    """The value of the operation's attribute `name`, None where it has none."""
+    """Returns the value of the operation's attribute `name`; None if the operation does not have it."""
     return value_as(op.attributes[name], kind, name) if name in op.attributes else None
 
 
 def required(op: Any, name: str, kind: type[T]) -> T:
-    """The value of the operation's attribute `name`."""
+    """Returns the value of the operation's attribute `name`. Raises Violation if the operation does not have it."""
     if name not in op.attributes:
         raise Violation(f"needs an attribute '{name}', a #sdy.{mnemonic_of_type(kind)}")
     return value_as(op.attributes[name], kind, name)
 
 
 def required_string(name: str) -> Check:
-    """Checks that the attribute `name` is a string."""
+    """Returns a check that the attribute `name` exists and is a string."""
 
     def check(op: Any) -> None:
         if name not in op.attributes or not isinstance(op.attributes[name], ir.StringAttr):
@@ -128,7 +128,7 @@ def required_string(name: str) -> Check:
 
 
 def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
-    """The value of a signless integer attribute of the given width in bits; without `default` it must be there."""
+    """Returns the value of a signless integer attribute of `width` bits, which is required if there is no `default`."""
     if name not in op.attributes:
         if default is None:
             raise Violation(f"needs an attribute '{name}', an integer of type i{width}")
@@ -140,7 +140,7 @@ def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
 
 
 def reduction_op(op: Any) -> ReductionOp:
-    """The value of the attribute `reduction_op`, sum where there is none."""
+    """Returns the value of the attribute `reduction_op`; sum if there is none."""
     value = integer(op, "reduction_op", 32, default=0)
     if not 0 <= value < len(REDUCTION_OPS):
         raise Violation(f"attribute 'reduction_op' must be 0 (sum), 1 (max) or 2 (min), got {value}")
@@ -148,13 +148,13 @@ def reduction_op(op: Any) -> ReductionOp:
 
 
 def check_one_operand(op: Any) -> None:
-    """There is one operand."""
+    """Checks that there is exactly one operand."""
     if len(op.operands) != 1:
         raise Violation(f"takes one operand, got {len(op.operands)}")
 
 
 def check_same_type(op: Any) -> None:
-    """One operand and one result, of one type."""
+    """Checks that there is one operand and one result of the same type."""
     check_one_operand(op)
     if len(op.results) != 1:
         raise Violation(f"gives one result, got {len(op.results)}")
@@ -164,28 +164,28 @@ def check_same_type(op: Any) -> None:
 
 
 def check_shaped(op: Any) -> None:
-    """Every operand and result has a shaped type."""
+    """Checks that every operand and result has a shaped type."""
     for value in (*op.operands, *op.results):
         if not isinstance(value.type, ir.ShapedType):
             raise Violation(f"works on shaped types (tensors, vectors, memrefs), got {value.type}")
 
 
 def check_ranked_tensors(op: Any) -> None:
-    """Every operand and result is a ranked tensor."""
+    """Checks that every operand and result is a ranked tensor."""
     for value in (*op.operands, *op.results):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Violation(f"works on ranked tensors, got {value.type}")
 
 
 def check_static_result(op: Any) -> None:
-    """The result has a static shape."""
+    """Checks that every result has a static shape."""
     for result in op.results:
         if not is_static(result.type):
             raise Violation(f"must have a result of static shape, got {result.type}")
 
 
 def shape_of(type_: Any) -> Shape:
-    """The shape of a value's type as its sharding sees it; a tuple of one element is that element."""
+    """Returns the shape that the sharding of a value of this type applies to: for a tuple, that of its only element."""
     if not isinstance(type_, ir.TupleType):
         return plain_shape(type_)
     if type_.num_types != 1:
@@ -194,7 +194,7 @@ def shape_of(type_: Any) -> Shape:
 
 
 def plain_shape(type_: Any) -> Shape:
-    """The sizes of a ranked shaped type, None where dynamic, or why there are none."""
+    """Returns the sizes of a ranked shaped type, None for a dynamic size, or the reason why there is no shape."""
     if not isinstance(type_, ir.ShapedType):
         return NoShape.NOT_SHAPED
     if not type_.has_rank:

@@ -68,12 +68,12 @@ from mlir_shard.sharding.verify.tensor import NoShape, Shape
 
 @dataclass(frozen=True, slots=True)
 class _Collective:
-    """How a collective is verified.
+    """The check of a collective.
 
     Attributes:
-        check: given the sharding of the operand and of the result, the attribute, the reduction if it `reduces`, and
-            the mesh; returns what is wrong. For a collective without an attribute, it is given the meshes of both.
-        attribute: the name of the attribute that gives the axes, and its type.
+        check: takes the shardings of the operand and the result, the attribute, the reduction if the collective
+            `reduces`, and the mesh; without attribute, the shardings and both meshes. Returns an error message or None.
+        attribute: the name and the type of the attribute that contains the axes.
     """
 
     check: Callable[..., str | None]
@@ -83,7 +83,7 @@ class _Collective:
     meshes_may_differ: bool = False
 
     def __call__(self, op: Any) -> None:
-        """Raises Violation for an op that breaks what every collective keeps, or this one."""
+        """Raises Violation if an op breaks an invariant of all collectives or of this collective."""
         operand = sharding_of(op.operands[0])
         result = required(op, "out_sharding", TensorSharding)
         operand_mesh = None if operand is None else find_mesh(operand, op)
@@ -101,7 +101,7 @@ class _Collective:
                 manual_axes=bound_manual_axes(op),
             )
         )
-        # A wrong sharding of the operand is reported where it is attached.
+        # An invalid sharding of the operand is reported where it is attached.
         if operand is not None and check_tensor_sharding(operand, operand_mesh, shape) is not None:
             return
         if self.attribute is None:
@@ -113,7 +113,7 @@ class _Collective:
 
 @lru_cache(maxsize=1 << 14)
 def _checked(check: Callable[..., str | None], *values: Any) -> str | None:
-    """What the check of a collective returns; layers repeat their collectives."""
+    """Returns the result of the check of a collective, cached because layers repeat their collectives."""
     return check(*values)
 
 
@@ -135,7 +135,7 @@ COLLECTIVES: Mapping[str, Check] = {
 
 
 def check_body(op: Any) -> None:
-    """The operation has one region, of one block that ends with sdy.return."""
+    """Checks that the operation has one region with one block that ends with sdy.return."""
     if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
         blocks = [len(region.blocks) for region in op.regions]
         raise Violation(f"needs one region with one block, got {len(blocks)} regions with {sum(blocks)} blocks")
@@ -161,7 +161,7 @@ def _returned_types(op: Any) -> list[Any]:
 
 
 def check_manual_computation(op: Any) -> None:
-    """In and out shardings fit the operands and results and make the types of the body, along different axes."""
+    """Checks the manual axes, the in and out shardings, and that these give the types of the body."""
     manual = required(op, "manual_axes", ManualAxes)
     ins = required(op, "in_shardings", TensorShardingPerValue)
     outs = required(op, "out_shardings", TensorShardingPerValue)
@@ -196,20 +196,20 @@ def _manual_violations(
     shapes: tuple[tuple[Shape, ...], ...],
     bound: frozenset[str],
 ) -> tuple[str | None, str | None, str | None]:
-    """Returns the violations of the manual axes, of the operands and of the results; None for none.
+    """Returns the violations of the manual axes, of the operands and of the results; None for one without violation.
 
     Args:
         manual, ins, outs: the attributes of a manual computation.
-        meshes: the meshes of all shardings, by how these refer to them.
-        shapes: of the operands, the arguments of the body, the results and what the body returns.
-        bound: the manual axes around it.
+        meshes: the meshes of all shardings, each with the name or mesh in the sharding.
+        shapes: the shapes of the operands, the arguments of the body, the results and the returned values of the body.
+        bound: the manual axes of the enclosing manual computations.
     """
     known = dict(meshes)
 
     def mesh_of(sharding: TensorSharding) -> Mesh | None:
         return known[sharding.mesh_or_ref]
 
-    # Axes that are none make other local types: an error about these would be about something else.
+    # The axes are checked before the local types, because an unknown axis also changes the local types.
     has_meshes = all(mesh is not None for mesh in known.values())
     of_axes = check_manual_axes(manual, ins, outs, mesh_of, manual_axes=bound) if has_meshes else None
     operands, arguments, results, returned = shapes
@@ -236,7 +236,7 @@ def _differ_in_shape_only(one: Any, other: Any) -> bool:
 
 
 def check_named_computation(op: Any) -> None:
-    """The body takes the operands' types and returns the results', and in and out shardings fit them."""
+    """Checks that the body takes the operands' types and returns the results', and the in and out shardings."""
     operands, results = [value.type for value in op.operands], [value.type for value in op.results]
     _check_same_types("operand", operands, "takes", _argument_types(op))
     _check_same_types("result", results, "returns", _returned_types(op))
@@ -255,14 +255,14 @@ def _check_same_types(kind: str, outer: Sequence[Any], verb: str, inner: Sequenc
 
 
 def check_only_user(op: Any) -> None:
-    """The operand has no other use."""
+    """Checks that the operand has no other use."""
     count = len(list(op.operands[0].uses))
     if count != 1:
         raise Violation(f"has to be the only user of its operand, which has {count} uses")
 
 
 def check_data_flow_edge(op: Any) -> None:
-    """The operand is none of another sdy op's that has no region, and the sharding, if any, fits the result."""
+    """Checks that no sdy op except those with a body defines the operand, and that the sharding, if any, is valid."""
     value = op.operands[0]
     if not isinstance(value.owner, ir.Block):
         source = owning_op(value).name
@@ -275,7 +275,7 @@ def check_data_flow_edge(op: Any) -> None:
 
 
 def check_func_data_flow_edge(op: Any) -> None:
-    """The operand is an argument of a func.func or a result of a func.call."""
+    """Checks that the operand is an argument of a func.func or a result of a func.call."""
     value = op.operands[0]
     around = owning_op(value).name
     if isinstance(value.owner, ir.Block):
@@ -286,7 +286,7 @@ def check_func_data_flow_edge(op: Any) -> None:
 
 
 def check_propagation_barrier(op: Any) -> None:
-    """The barrier bars at least one direction."""
+    """Checks that the barrier blocks propagation in at least one direction."""
     direction = integer(op, "allowed_direction", 32)
     if direction not in list(PropagationDirection):
         raise Violation(f"attribute 'allowed_direction' must be 0 (NONE), 1 (FORWARD) or 2 (BACKWARD), got {direction}")
@@ -298,7 +298,7 @@ _VISIBILITIES = ('"public"', '"private"', '"nested"')
 
 
 def check_mesh_op(op: Any) -> None:
-    """The mesh has a name and is right under a module, and with the module's other meshes it leaves out no device."""
+    """Checks that the mesh has a name, is directly in a module, and leaves no gap in the devices of all meshes."""
     required_string("sym_name")(op)
     if op.parent is None or op.parent.operation.name != "builtin.module":
         around = "nothing" if op.parent is None else f"'{op.parent.operation.name}'"
@@ -313,14 +313,14 @@ def check_mesh_op(op: Any) -> None:
 
 
 def check_sharding_group(op: Any) -> None:
-    """The group's id is not negative."""
+    """Checks that the group's id is not negative."""
     group = integer(op, "group_id", 64)
     if group < 0:
         raise Violation(f"has group_id {group}, but the id of a group is not negative")
 
 
 def check_constant(op: Any) -> None:
-    """The result is of the value's type, a tensor of static shape."""
+    """Checks that there is no operand, and one result of the type of the value, a ranked tensor."""
     if len(op.operands) or len(op.results) != 1:
         raise Violation("takes no operand and gives one result")
     if "value" not in op.attributes:

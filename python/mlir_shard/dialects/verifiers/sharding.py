@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings on operations: valid for their values' types, on a mesh of the module, free of enclosing manual axes."""
+"""Checks of shardings on operations: against the types of values, the module's meshes and enclosing manual axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlir_shard.sharding.verify import (
 
 
 def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
-    """The mesh of a sharding on or in `op`: inlined, or defined in the innermost module around `op`; else None."""
+    """Returns the mesh of a sharding on or in `op`, inlined or from the innermost module around it; None if unknown."""
     name = sharding.mesh_or_ref
     if isinstance(name, Mesh):
         return name
@@ -36,7 +36,7 @@ def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
 
 
 def mesh_lookup(op: Any) -> MeshLookup:
-    """`find_mesh` for shardings on or in `op`, which looks for each mesh once."""
+    """Returns `find_mesh` for shardings on or in `op`, with a cache of the meshes."""
     known: dict[str | Mesh, Mesh | None] = {}
 
     def mesh_of(sharding: TensorSharding) -> Mesh | None:
@@ -49,7 +49,7 @@ def mesh_lookup(op: Any) -> MeshLookup:
 
 
 def bound_manual_axes(op: Any) -> dict[str, Any]:
-    """The axes that manual computations around `op` are manual on, and for each the operation that is."""
+    """Returns the manual axes of the manual computations around `op`, each with its manual computation."""
     bound: dict[str, Any] = {}
     for around in ancestors(op):
         if around.name == "sdy.manual_computation":
@@ -65,13 +65,13 @@ def _symbol_name(op: Any) -> str | None:
 
 
 def check_sharding(sharding: TensorSharding, type_: Any, op: Any) -> None:
-    """A sharding on `op` of a value of type `type_` keeps all that a tensor's sharding has to keep."""
+    """Raises Violation if a sharding on `op` is not valid for a value of type `type_`."""
     shape = shape_of(type_)
     require(check_tensor_sharding(sharding, find_mesh(sharding, op), shape, manual_axes=bound_manual_axes(op)))
 
 
 def check_shardings(shardings: TensorShardingPerValue, types: Sequence[Any], op: Any, kind: str) -> None:
-    """One valid sharding on `op` for each value; `kind` says what the values are."""
+    """Checks that there is one valid sharding on `op` for each value; `kind` is "operand" or "result"."""
     shapes = [shape_of(type_) for type_ in types]
     require(
         check_tensor_sharding_per_value(
@@ -81,18 +81,19 @@ def check_shardings(shardings: TensorShardingPerValue, types: Sequence[Any], op:
 
 
 def check_sharding_attribute(op: Any) -> None:
-    """The attribute `sharding` is there and fits the result."""
+    """Checks that the attribute `sharding` exists and is valid for the result."""
     check_sharding(required(op, "sharding", TensorSharding), op.results[0].type, op)
 
 
 def check_becomes_sharding(op: Any) -> None:
-    """From the operand's sharding to the attribute `sharding`, what is unreduced is reduced or stays as it was.
+    """Checks the change of unreduced axes from the operand's sharding to the attribute `sharding`.
 
-    Only sums become unreduced, since zeros on the other devices make a sum of one value, and no maximum.
+    Axes may be reduced or stay unreduced as they are. Axes become unreduced only with a sum, as a value and zeros on
+    the other devices have the value as their sum, but not as their maximum.
     """
     source = op.operands[0]
     before = sharding_before_barriers(source)
-    # A wrong sharding is reported where it is attached.
+    # An invalid sharding is reported where it is attached.
     if before is None or check_tensor_sharding(before, find_mesh(before, op), shape_of(source.type)) is not None:
         return
     after = required(op, "sharding", TensorSharding)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The invariants of sharding values, as pure functions.
 
-Each function returns what is wrong first, as the sentence of a diagnostic without the op's name, or None. What they
-check is what Shardy's verifiers check, and beyond that what the project's own stages rely on.
+Each function returns the first violation, as the sentence of a diagnostic without the op's name, or None. The functions
+check the invariants that Shardy's verifiers check, and further ones that the project's stages rely on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Invariants of collectives and of unreduced axes: from an op's operands to its results."""
+"""Invariants of collectives and of unreduced axes, between an op's operands and its results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def check_unreduced_transition(
     introduced: ReductionOp | None = None,
     removed: ReductionOp | None = None,
 ) -> str | None:
-    """Unreduced axes appear and vanish only where the op lets them, and those that stay keep their reduction.
+    """Checks that unreduced axes are introduced and removed only as the op allows, and kept ones keep their reduction.
 
-    `introduced` is the reduction that new unreduced axes have to have, `removed` that of those that vanish, None where
-    there may be none. None among the shardings is a value without sharding. Without a common mesh (`mesh` is None)
-    nothing can be said, and nothing is.
+    `introduced` is the required reduction of new unreduced axes, `removed` that of removed ones; None if the op allows
+    no such axes. None among the shardings is a value without sharding. Without a common mesh (`mesh` is None) nothing
+    is checked.
     """
     if mesh is None:
         return None
@@ -95,7 +95,7 @@ def check_collective(
     meshes_may_differ: bool = False,
     manual_axes: Collection[str] = (),
 ) -> str | None:
-    """What every collective keeps: a valid result sharding, and an operand sharding of its rank and on its mesh.
+    """Checks the constraints of all collectives: a valid result sharding, and an operand sharding of its rank and mesh.
 
     all_slice, all_reduce and reduce_scatter allow an operand without sharding, collective_permute another mesh.
     """
@@ -117,14 +117,14 @@ def check_collective(
 def check_all_gather(
     operand: TensorSharding, result: TensorSharding, gathering_axes: ListOfAxisRefLists, mesh: Mesh
 ) -> str | None:
-    """Taking the gathering axes from the end of each dimension gives the result sharding."""
+    """Checks that the result sharding is the operand's without the gathering axes at the end of each dimension."""
     return _check_axes_per_dim(operand, result, gathering_axes, mesh, _gathered)
 
 
 def check_all_slice(
     operand: TensorSharding | None, result: TensorSharding, slicing_axes: ListOfAxisRefLists, mesh: Mesh
 ) -> str | None:
-    """Adding the slicing axes to the end of each dimension gives the result sharding."""
+    """Checks that the result sharding is the operand's with the slicing axes added to the end of each dimension."""
     return _check_axes_per_dim(_or_open(operand, result), result, slicing_axes, mesh, _sliced)
 
 
@@ -135,7 +135,10 @@ def check_reduce_scatter(
     reduction_op: ReductionOp,
     mesh: Mesh,
 ) -> str | None:
-    """Adding the axes to the end of each dimension gives the result sharding, and only they may be reduced."""
+    """Checks that adding the axes to the end of each dimension makes the result sharding.
+
+    Unreduced axes may only be reduced by `reduction_op`.
+    """
     operand = _or_open(operand, result)
     return check_unreduced_transition((operand,), (result,), mesh, removed=reduction_op) or _check_axes_per_dim(
         operand, result, reduce_scatter_axes, mesh, _sliced
@@ -145,7 +148,7 @@ def check_reduce_scatter(
 def check_all_to_all(
     operand: TensorSharding, result: TensorSharding, params: AllToAllParamList, mesh: Mesh
 ) -> str | None:
-    """Moving each list of axes from the end of its source to the end of its target gives the result sharding."""
+    """Checks that moving each list of axes from the end of its source to that of its target makes the result."""
     if not params.value:
         return "an all-to-all moves axes between dimensions, but none are given"
     if violation := _check_all_to_all_dims(params, result.rank):
@@ -165,7 +168,7 @@ def check_all_to_all(
 def check_collective_permute(
     operand: TensorSharding, result: TensorSharding, operand_mesh: Mesh, result_mesh: Mesh
 ) -> str | None:
-    """Each dimension has as many blocks as before, on a mesh that differs in nothing or in the order of devices."""
+    """Checks that each dimension keeps its number of shards, and the meshes are equal except for the device order."""
     if operand_mesh.axes != result_mesh.axes:
         return f"out_sharding is on the mesh {result_mesh}, which has other axes than the operand's {operand_mesh}"
     if operand.mesh_or_ref != result.mesh_or_ref and operand_mesh.device_ids == result_mesh.device_ids:
@@ -187,7 +190,7 @@ def check_all_reduce(
     reduction_op: ReductionOp,
     mesh: Mesh,
 ) -> str | None:
-    """The reduction axes shard nothing before and are not unreduced after; all else stays."""
+    """Checks that the reduction axes do not shard the operand and are not unreduced in the result; all else is kept."""
     operand = _or_open(operand, result)
     if not operand.is_equivalent(result, ignore_unreduced_axes=True):
         return f"out_sharding has to shard as the operand does, but is {result} after {operand}"
@@ -205,7 +208,7 @@ def check_all_reduce(
 def check_sharded_to_unreduced(
     operand: TensorSharding, result: TensorSharding, axes: ListOfAxisRefLists, mesh: Mesh
 ) -> str | None:
-    """Taking the axes from the end of each dimension and adding them to the unreduced ones gives the result."""
+    """Checks that moving the axes from the end of each dimension to the unreduced axes makes the result."""
     if violation := _check_reduced_by_sum(result):
         return violation
     if violation := _check_axes_per_dim(operand, result, axes, mesh, _gathered):
@@ -216,7 +219,7 @@ def check_sharded_to_unreduced(
 def check_replicated_to_unreduced(
     operand: TensorSharding, result: TensorSharding, axes: AxisRefList, mesh: Mesh
 ) -> str | None:
-    """The axes, replicated in the operand, are added to the unreduced ones; all else stays."""
+    """Checks that the axes, replicated in the operand, are added to the unreduced axes; all else is kept."""
     if violation := _check_reduced_by_sum(result):
         return violation
     if operand.dim_shardings != result.dim_shardings:
@@ -236,7 +239,7 @@ _Change = Callable[[Axes, Sequence[AxisRef], Mesh], "Axes | str"]
 
 
 def _gathered(axes: Axes, removed: Sequence[AxisRef], mesh: Mesh) -> Axes | str:
-    """`axes` without `removed` at their end, or why they do not end so."""
+    """Returns `axes` without `removed` at their end, or the reason why they do not end with `removed`."""
     rest = list(axes)
     for axis in reversed(removed):
         if not rest or not axis.is_suffix_of(rest[-1], mesh):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Invariants of manual computations, whose bodies see local tensors along the manual axes."""
+"""Invariants of manual computations, in whose bodies tensors are local along the manual axes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mlir_shard.sharding.verify.tensor import (
 
 
 def common_mesh(meshes: Iterable[Mesh | None]) -> Mesh | None:
-    """The one mesh that all given meshes are, empty and missing ones aside; None where they differ or none is left.
+    """Returns the mesh that all given meshes are, ignoring empty and missing ones. None if they differ or all are None.
 
-    Where all of them are empty it is the empty mesh.
+    If all of them are empty, this is the empty mesh.
     """
     common: Mesh | None = None
     for mesh in meshes:
@@ -45,9 +45,9 @@ def check_manual_values(
     kind: str,
     manual_axes: Collection[str] = (),
 ) -> str | None:
-    """The in (or out) shardings fit the op's values, and the body's values have the local shapes they make.
+    """Checks that the in (or out) shardings fit the op's values, and the body's values have the local shapes.
 
-    `kind` is "operand" or "result", and `manual_axes` are those of enclosing manual computations.
+    `kind` is "operand" or "result", and `manual_axes` are the manual axes of enclosing manual computations.
     """
     if not (global_shapes or local_shapes or len(shardings)):
         return None
@@ -72,7 +72,7 @@ def check_manual_axes(
     *,
     manual_axes: Collection[str] = (),
 ) -> str | None:
-    """The manual axes are different axes of the one mesh of all shardings, and not yet manual around the op."""
+    """Checks that the manual axes are distinct axes of the one mesh of all shardings, and not yet manual."""
     for index, name in enumerate(manual):
         if name in manual_axes:
             return f'axis "{name}" is already manual in an enclosing manual computation'
@@ -97,9 +97,9 @@ def check_manual_axes_spelled_out(
     out_shardings: TensorShardingPerValue,
     mesh: Mesh,
 ) -> str | None:
-    """What normalization makes true: manual axes are in mesh order, and each sharding uses or replicates all of them.
+    """Checks that manual axes are in mesh order and that each sharding uses or replicates all, as after normalization.
 
-    Shardings of rank 0 without axes are those of values that are no tensors too, so a caller leaves such values out.
+    Values that are not tensors have shardings of rank 0 without axes: the caller must leave them out.
     """
     ordered = sorted(manual, key=mesh.axis_index)
     if list(manual) != ordered:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Invariants of sharding rules and propagation edges, alone and against the op they are on."""
+"""Invariants of sharding rules and propagation edges, alone and against their ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.sharding.verify.tensor import NoShape, Shape, value_name
 def check_op_sharding_rule(
     rule: OpShardingRule, operand_shapes: Sequence[Shape], result_shapes: Sequence[Shape]
 ) -> str | None:
-    """The rule is consistent and fits the shapes of the op's operands and results."""
+    """Checks that the rule is consistent and fits the shapes of the op's operands and results."""
     for factor, size in enumerate(rule.factor_sizes):
         if size < 0:
             return f"factor {factor_symbol(factor)} has the negative size {size}"
@@ -32,10 +32,10 @@ def check_op_sharding_rule(
 def check_factor_sizes(
     rule: OpShardingRule, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]
 ) -> str | None:
-    """A dimension whose factors all pass through has the size that they make.
+    """Checks that the size of a dimension whose factors all pass through is the product of their sizes.
 
-    Others are taken apart or put together in other ways: a factor that a window slides along, say, has the size of one
-    side. A rule that is attached to an op may leave sizes out of account, so this is not an invariant of those.
+    Other factors correspond to sizes in other ways: a factor that a window slides along, for example, has the size of
+    one side. Rules that are attached to ops may ignore sizes, so this is not an invariant of those.
     """
     shapes = (*operand_shapes, *result_shapes)
     for index, (mapping, shape) in enumerate(zip(rule.tensor_mappings, shapes, strict=True)):
@@ -155,7 +155,7 @@ def _unknown(factor: int) -> str:
 
 
 def check_propagation_edges(edges: PropagationEdges) -> str | None:
-    """Steps have different indices from 0 on, and an axis goes from one value to others, to each once."""
+    """Checks that steps have distinct indices of at least 0, and each axis is propagated to other values, once each."""
     seen: set[int] = set()
     for step in edges.value:
         if step.step_index < 0:
@@ -172,10 +172,10 @@ def check_propagation_edges(edges: PropagationEdges) -> str | None:
 def check_edges_on_op(
     edges: PropagationEdges, mesh: Mesh | None, operands: int | None, results: int | None
 ) -> str | None:
-    """The axes are in the mesh and the values are among the op's operands and results.
+    """Checks that the axes are in the mesh and the values are among the op's operands and results.
 
-    `mesh` is the one mesh of all shardings the edges refer to, None where there are several. A count of None is not
-    checked: the edges of an op that stands for a function's values may name any of those.
+    `mesh` is the one mesh of all shardings that the edges refer to, None if there are several. A count of None is not
+    checked: the edges of an op that represents a function's values may refer to any of these.
     """
     if mesh is None:
         return "propagation edges have to be between values whose shardings have one mesh"

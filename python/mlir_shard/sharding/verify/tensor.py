@@ -19,7 +19,7 @@ from mlir_shard.sharding.tensor import DimensionSharding, TensorSharding, Tensor
 
 
 def check_axis_ref(axis: AxisRef, mesh: Mesh) -> str | None:
-    """The axis is in the mesh, and a sub-axis is a proper part that divides it."""
+    """Checks that the axis is in the mesh, and that a sub-axis is a proper part that divides the full axis."""
     if not mesh.has_axis(axis.name):
         names = ", ".join(f'"{name}"' for name in mesh.axis_names)
         return f'unknown axis "{axis.name}": the mesh has {names or "no axes"}'
@@ -42,9 +42,9 @@ def check_axis_ref(axis: AxisRef, mesh: Mesh) -> str | None:
 
 
 def check_axis_lists(lists: Sequence[tuple[str, Sequence[AxisRef]]], mesh: Mesh) -> str | None:
-    """Each axis of each list is valid, none is used twice, no two overlap, and neighbours that can merge are merged.
+    """Checks that the axes of all lists are valid and do not overlap, and neighbours that can be merged are merged.
 
-    `lists` gives each list with what to call it in a message ("dim 0", "replicated axes").
+    `lists` has each list with its name in messages ("dim 0", "replicated axes").
     """
     used: list[tuple[str, AxisRef]] = []
     for where, axes in lists:
@@ -63,7 +63,7 @@ def check_axis_lists(lists: Sequence[tuple[str, Sequence[AxisRef]]], mesh: Mesh)
 
 
 def check_mesh_order(where: str, axes: Sequence[AxisRef], mesh: Mesh) -> str | None:
-    """The axes, all of them in the mesh, are in mesh order."""
+    """Checks that the axes, all of which are in the mesh, are in mesh order."""
     ordered = sorted(axes, key=lambda axis: axis.mesh_order_key(mesh))
     if list(axes) != ordered:
         return f"{where} have to be in the order of the mesh, {{{', '.join(map(str, ordered))}}}"
@@ -82,16 +82,16 @@ def _check_pair(first: AxisRef, first_where: str, axis: AxisRef, where: str) -> 
 
 
 def check_mesh_axis(axis: MeshAxis) -> str | None:
-    """An axis has at least one device."""
+    """Checks that an axis has at least one device."""
     if axis.size < 1:
         return f'mesh axis "{axis.name}" has size {axis.size}, but an axis has at least size 1'
     return None
 
 
 def check_mesh(mesh: Mesh) -> str | None:
-    """Axes are valid and have different names, and device ids, if any, are one for each device, each once.
+    """Checks that axes are valid and have distinct names, and that device ids, if any, are distinct, one per device.
 
-    That they are 0, 1, 2, ... in some order depends on the other meshes beside it, see `check_device_numbers`.
+    Whether the ids are 0, 1, 2, ... in some order depends on the other meshes too, see `check_device_numbers`.
     """
     for axis in mesh.axes:
         if violation := check_mesh_axis(axis):
@@ -122,7 +122,7 @@ def _check_device_ids(mesh: Mesh) -> str | None:
 
 
 def check_device_numbers(mesh: Mesh, others: Iterable[Mesh] = ()) -> str | None:
-    """The devices of a mesh, together with those of the other meshes of a program, are 0, 1, 2, ... without a gap."""
+    """Checks that the devices of all meshes of a program, of which `mesh` is one, are 0, 1, 2, ... without a gap."""
     if not mesh.axes or not mesh.device_ids:
         return None
     devices, most = set(mesh.device_ids), max(mesh.device_ids)
@@ -144,7 +144,7 @@ def check_device_numbers(mesh: Mesh, others: Iterable[Mesh] = ()) -> str | None:
 
 
 class NoShape(Enum):
-    """What a value without a ranked shape is, said as the end of a sentence."""
+    """The kinds of values without a ranked shape. The text of each ends a sentence of a message."""
 
     NOT_SHAPED = "a value that is not a tensor"
     UNRANKED = "a tensor without a rank"
@@ -152,9 +152,9 @@ class NoShape(Enum):
 
 
 Shape = Sequence[int | None] | NoShape
-"""The sizes of a ranked tensor, None where dynamic, or why there are none."""
+"""The sizes of a ranked tensor, None for dynamic ones, or the reason why there are no sizes."""
 MeshLookup = Callable[[TensorSharding], Mesh | None]
-"""The mesh a sharding is bound to, None where its name is unknown."""
+"""The mesh that a sharding is bound to, None if its name is unknown."""
 
 
 def check_tensor_sharding(
@@ -165,10 +165,10 @@ def check_tensor_sharding(
     manual_axes: Collection[str] = (),
     divisible: bool = False,
 ) -> str | None:
-    """All that a sharding on a value has to keep.
+    """Checks all invariants of a sharding on a value.
 
-    `mesh` is what the sharding is bound to, None where it is unknown. `manual_axes` are the names that enclosing
-    manual computations are manual on. With `divisible`, blocks have to be even; otherwise the last ones may be short.
+    `mesh` is the mesh that the sharding is bound to, None if it is unknown. `manual_axes` are the names of the manual
+    axes of enclosing manual computations. With `divisible`, shards have to be even; otherwise the last may be short.
     """
     if mesh is None:
         return f"unknown mesh {sharding.mesh_text}"
@@ -196,9 +196,9 @@ def check_tensor_sharding_per_value(
     kind: str = "result",
     manual_axes: Collection[str] = (),
 ) -> str | None:
-    """There is one valid sharding for each value; `kind` is what the values are ("operand", "result").
+    """Checks that there is one valid sharding for each value; `kind` is the kind of the values ("operand", "result").
 
-    An op without values may have one sharding with nothing sharded, which names the device it runs on.
+    An op without values may have one sharding with nothing sharded, which names the device that the op runs on.
     """
     expected: Sequence[Shape] = shapes
     if not shapes and len(shardings) == 1 and _says_device_alone(shardings.shardings[0], mesh_of):
@@ -213,7 +213,7 @@ def check_tensor_sharding_per_value(
 
 
 def check_free_of_manual_axes(sharding: TensorSharding, manual_axes: Collection[str]) -> str | None:
-    """Inside a manual computation its axes are gone: no sharding may use or replicate them."""
+    """Checks that a sharding inside manual computations does not use or replicate their manual axes."""
     for axis in sharding.used_axes:
         if axis.name in manual_axes:
             return (
@@ -223,7 +223,7 @@ def check_free_of_manual_axes(sharding: TensorSharding, manual_axes: Collection[
 
 
 def value_name(kind: str, index: int, count: int) -> str:
-    """What a message calls one of `count` values: its number only where there are more."""
+    """Returns the name of one of `count` values in a message, which has its number if there are several."""
     return f"{kind} {index}" if count > 1 else kind
 
 
