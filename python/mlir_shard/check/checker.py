@@ -21,7 +21,7 @@ from mlir_shard.deferred import numpy as np
 
 
 class CertificateError(ValueError):
-    """A certificate that cannot be read, or is of other programs."""
+    """A certificate that cannot be read, or is for other programs."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Signature:
     """The mesh axes that divide each dimension of the arguments and results of a function.
 
     Attributes:
-        orders: for arguments and results, by their number, the devices in the order of positions, if it is another one.
+        orders: for arguments and results, by their number, the devices in the order of positions, if that differs.
     """
 
     arguments: tuple[Axes, ...]
@@ -39,13 +39,13 @@ class Signature:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What cannot be inferred from the two programs.
+    """The information that cannot be inferred from the two programs.
 
     Attributes:
         mesh: the sizes of its axes, major to minor, in the order in which they number devices.
-        devices: the number of the device at each position, if that is another one.
+        devices: the number of the device at each position, if that differs from the position.
         functions: the layouts of the functions that are called from outside.
-        loops: hints for loops in the order of the program: the layouts of what they carry.
+        loops: hints for loops in the order of the program: the layouts of loop-carried values.
     """
 
     mesh: Mapping[str, int]
@@ -82,14 +82,14 @@ class Certificate:
 
 @dataclass
 class Verdict:
-    """Whether a program is proved.
+    """The result of a check.
 
     Attributes:
-        refusals: what is not, each with the op where it fails and the lemma.
-        pairs: what the results should be and what they are, for each that is not proved.
+        refusals: the parts that are not proved, each with the op where the proof fails and the lemma.
+        pairs: the expected and the actual value of each result that is not proved.
         lost: how often an op had no lemma, by the program, the op and the reason.
-        trusted: what the proof rests on besides the tensors.
-        ops: how many operations were read, of both programs.
+        trusted: the assumptions of the proof besides the meaning of tensors.
+        ops: the number of operations read in both programs.
         by: whether it is proved by the definition of its ops, on symbols, or by lemmas.
     """
 
@@ -102,7 +102,7 @@ class Verdict:
 
     @property
     def is_proved(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all functions are proved."""
         return not self.refusals
 
 
@@ -115,8 +115,8 @@ def check(whole: Any, local: Any, certificate: Certificate, *, by: str = "") -> 
 
     Args:
         whole, local: modules of one context.
-        by: only by "symbols" or by "lemmas"; else by symbols where there are few elements, then by lemmas, and then by
-            symbols again where there are not too many.
+        by: "symbols" or "lemmas" for one method alone; else symbols if there are few elements, then lemmas, and then
+            symbols again if there are not too many elements.
     """
     if not certificate.functions:
         raise CertificateError("it names no function")
@@ -135,7 +135,7 @@ def check(whole: Any, local: Any, certificate: Certificate, *, by: str = "") -> 
 
 
 def _verdict(tensors: Tensors, whole: Any, local: Any, certificate: Certificate) -> Verdict:
-    """The verdict by one meaning of tensors."""
+    """Returns the verdict by one meaning of tensors."""
     positions = devices_of(certificate)
     programs = [
         Program(tensors, name, module, positions, certificate.loops, tuple(certificate.mesh))
@@ -199,7 +199,7 @@ def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, lo
 
 
 def _difference(at: int, wanted: Any, found: Any, function: Any, local: Program, whole: Program) -> Refused:
-    """Where the first op is whose result is not that of the global program."""
+    """Returns the refusal at the first op whose result differs from that of the global program."""
     for program in (whole, local):
         if program.failure is not None and (program is whole or local.different is None):
             return program.failure
@@ -223,7 +223,7 @@ def _difference(at: int, wanted: Any, found: Any, function: Any, local: Program,
 
 
 def devices_of(certificate: Certificate) -> Any:
-    """The position on the mesh of the device of each number."""
+    """Returns the position on the mesh of the device of each number."""
     positions = np.arange(prod(certificate.mesh.values()))
     if certificate.devices:
         positions[_permutation(certificate.devices, len(positions))] = np.arange(len(positions))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Why a collective is needed: the reshard, the partial sums or the plan that it comes from, in words."""
+"""The reasons for collectives, in words: the reshard, the partial sums or the plan that each one comes from."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Causes:
         return self._caused(CauseKind.OTHER_MESH, text, end, one, tensor)
 
     def _is_of_result(self, one: RecordedReshard, tensor: int | None) -> bool:
-        """Whether an op makes its result in another sharding than the result has."""
+        """Returns whether an op computes its result in another sharding than the result has."""
         declared = None if tensor is None else self._trace.sharding(tensor)
         if declared is None:
             return one.made_for == one.definer.op
@@ -98,7 +98,7 @@ class Causes:
         return Cause(kind, text, end.name, end.place, tensor, _axes(one), alternative)
 
     def _tensor(self, end: OpenEnd) -> int | None:
-        """The tensor at an end that defines it; None if the op is none of the propagated program."""
+        """Returns the number of the tensor at an end that defines it; None if the op is not in the traced program."""
         trace = self._trace
         if end.name == "func.func":
             return trace.tensor_of_argument(trace.function_of(end.op), end.index) if end.op >= 0 else None
@@ -172,7 +172,7 @@ class Causes:
         return self._caused(kind, text, user, one, tensor, self._alternative(one, tensor))
 
     def _reasons(self, one: RecordedReshard, user: OpenEnd, rule: OpShardingRule) -> tuple[list[str], bool]:
-        """Why the sharding of an operand changes, by dimension; whether a rule needs one replicated."""
+        """Returns why the sharding of an operand changes, by dimension, and whether the rule replicates a factor."""
         if one.source is None or one.target is None or one.source.rank != one.target.rank:
             return [], False
         node = self._trace.nodes[self._trace.node_of_op[user.op]]
@@ -203,7 +203,7 @@ class Causes:
     def _others(
         self, node: TracedNode, operand: int, factor: int, rule: OpShardingRule
     ) -> list[tuple[str, tuple[AxisRef, ...]]]:
-        """The axes of the other tensors of an op along a factor after propagation, with their roles."""
+        """Returns the roles and axes of other tensors of an op that are sharded along a factor after propagation."""
         found = []
         for position, (tensor, mapping) in enumerate(zip(node.tensors, rule.tensor_mappings, strict=True)):
             sharding = self._trace.sharding(tensor) if tensor else None
@@ -216,7 +216,7 @@ class Causes:
         return found
 
     def _alternative(self, one: RecordedReshard, tensor: int | None) -> str:
-        """What would avoid a reshard: the tensor sharded as it is needed; and why it is not."""
+        """Returns how to avoid a reshard: the remedy of a lost axis, or the sharding that is needed; may be empty."""
         if tensor is None or one.target is None:
             return ""
         gained = [axis for axis in _all_axes(one.target) if axis not in _all_axes(one.source)]
@@ -270,7 +270,7 @@ class Causes:
         return self._by_rule(op, collective)
 
     def _by_rule(self, op: int, collective: Any) -> tuple[CauseKind, str, tuple[AxisRef, ...]]:
-        """What an op that is computed on shards communicates: partial results, or elements that it moves."""
+        """Returns kind, text and axes of a cause by the sharding rule: partial results, or elements that are moved."""
         rule = self._rule(op)
         if rule is None:
             return CauseKind.OP_EXCHANGES, "exchanges elements of shards with other devices", ()
@@ -303,7 +303,7 @@ def _dims(sharding: TensorSharding | None) -> tuple[tuple[AxisRef, ...], ...]:
 
 
 def _axes(one: RecordedReshard) -> tuple[AxisRef, ...]:
-    """The axes on which a reshard differs in any dimension."""
+    """Returns the axes of the dimensions that a reshard changes; all axes if the ranks differ."""
     if one.source is None or one.target is None or one.source.rank != one.target.rank:
         return tuple(dict.fromkeys((*_all_axes(one.source), *_all_axes(one.target))))
     changed = [
@@ -328,7 +328,7 @@ def _had(one: RecordedReshard) -> str:
 
 
 def _spelled(sharding: TensorSharding | None) -> str:
-    """The dimensions of a sharding, `[{"data"}, {}]`."""
+    """Returns the dimensions of a sharding as text, `[{"data"}, {}]`, or `replicated`."""
     if sharding is None or sharding.is_fully_replicated:
         return "replicated"
     return f"[{', '.join(str(dim.closed()) for dim in sharding.dim_shardings)}]"

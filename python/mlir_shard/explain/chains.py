@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""For each axis of a tensor the annotation it is from, and the steps of propagation that brought it."""
+"""The origin of each axis of a tensor: the annotation that it is from, and the steps of propagation that brought it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONSTRAINT = "sdy.sharding_constraint"
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """An axis that reached a tensor in a step, through a node, from another tensor of it."""
+    """An axis that reached a tensor in a step, from another tensor of a node."""
 
     step: int
     axis: AxisRef
@@ -32,7 +32,7 @@ class _Arrival:
 
 
 class _State(NamedTuple):
-    """A tensor with an axis in a dimension, and how it came: in a step, or before one from a member of its group."""
+    """A tensor with an axis in a dimension, and its source: a step, or a member of its group before a step."""
 
     tensor: int
     axis: AxisRef
@@ -63,16 +63,16 @@ class Chains:
         return found
 
     def axes(self, tensor: int) -> list[tuple[int, AxisRef]]:
-        """The axes that a tensor is sharded on, each with its dimension."""
+        """Returns the axes that a tensor is sharded on, each with its dimension."""
         sharding = self._trace.sharding(tensor)
         return [] if sharding is None else [(d, one) for d, of in enumerate(sharding.dim_shardings) for one in of.axes]
 
     def chains(self, tensor: int) -> list[Chain]:
-        """For each axis of each dimension of a tensor, the annotation it is from and the steps on the way."""
+        """Returns, for each axis of a tensor, the annotation that it is from and the steps in between."""
         return [self.chain(tensor, axis, dim) for dim, axis in self.axes(tensor)]
 
     def chain(self, tensor: int, axis: AxisRef, dim: int) -> Chain:
-        """The annotation that an axis of a dimension of a tensor is from, and the steps on the way."""
+        """Returns the annotation that an axis of a dimension of a tensor is from, and the steps in between."""
         links: list[Link] = []
         origin = self.origin(tensor, axis, dim)
         while isinstance(origin, Step):
@@ -81,7 +81,7 @@ class Chains:
         return Chain(axis, dim, origin, tuple(reversed(links)))
 
     def origin(self, tensor: int, axis: AxisRef, dim: int) -> Annotation | Step:
-        """The last step by which an axis of a dimension of a tensor came, or the annotation that gave it.
+        """Returns the last step that brought an axis to a dimension of a tensor, or the annotation that it is from.
 
         The chains of all tensors share their steps, so there are about as many steps as axes.
         """
@@ -116,7 +116,7 @@ class Chains:
     def _followed(
         self, passed: list[tuple[_State, Link]], origin: Annotation | Step, *, is_given: bool = False
     ) -> Annotation | Step:
-        """The last of the steps that follow an origin; remembers each."""
+        """Returns the last of the steps that follow an origin, and stores each of them."""
         for state, link in reversed(passed):
             # The operand of a constraint is annotated as its result is.
             is_passed_over = (
@@ -143,7 +143,7 @@ class Chains:
         return next((one for one in self._arrivals.get(tensor, ()) if one.step < before and one.axis == axis), None)
 
     def _group_member(self, tensor: int, axis: AxisRef, before: float) -> int | None:
-        """Another member of the sharding group that has an axis on its own."""
+        """Returns another member of the sharding group that has an axis from its annotation or from a step."""
         for member in self._trace.group_of(tensor):
             if member != tensor and (
                 dim_with(self._trace.original(member), axis) is not None
@@ -173,7 +173,7 @@ class Chains:
         )
 
     def annotation(self, tensor: int, axis: AxisRef | None, dim: int) -> Annotation:
-        """What gave a tensor the sharding that it began with, as far as an axis or a closed dimension is from it."""
+        """Returns the annotation that gave a tensor its initial sharding, for an axis or for a closed dimension."""
         sharding = self._trace.original(tensor)
         found = None if axis is None else dim_with(sharding, axis)
         at = dim if found is None else found
@@ -203,7 +203,7 @@ class Chains:
         return annotation(AnnotationKind.OP, f"{name} {of.name}" if of.name != name else name, place)
 
     def _constraint(self, tensor: int, axis: AxisRef | None) -> int | None:
-        """A sharding constraint that defines or uses a tensor and has an axis."""
+        """Returns a sharding constraint that defines or uses a tensor and has an axis, or any if `axis` is None."""
         for candidate in self._trace.ops_around(tensor):
             if self._trace.op_name(candidate) != _CONSTRAINT:
                 continue
@@ -218,7 +218,7 @@ def _position(ref: EdgeValueRef, node: TracedNode) -> int:
 
 
 def dim_with(sharding: TensorSharding | None, axis: AxisRef) -> int | None:
-    """The dimension that an axis, or part of it, shards."""
+    """Returns the dimension that is sharded on an axis, or on part of it; None if there is none."""
     for dim, of in enumerate(() if sharding is None else sharding.dim_shardings):
         if any(one.overlaps(axis) for one in of.axes):
             return dim
@@ -226,13 +226,13 @@ def dim_with(sharding: TensorSharding | None, axis: AxisRef) -> int | None:
 
 
 def _axes_with(sharding: TensorSharding | None, axis: AxisRef) -> list[AxisRef]:
-    """The axes of dimensions that an axis shares devices with: itself, its parts, and those that it is part of."""
+    """Returns the axes of dimensions that overlap an axis: itself, its parts, and the axes that it is part of."""
     dims = () if sharding is None else sharding.dim_shardings
     return [one for of in dims for one in of.axes if one.overlaps(axis)]
 
 
 def _factor(rule: OpShardingRule, source: int, target: int, dim: int, source_dim: int | None) -> str:
-    """The symbol of the factor that a dimension of a tensor shares with a dimension of another."""
+    """Returns the symbol of the factor that a dimension of a tensor shares with a dimension of another."""
     mappings = rule.tensor_mappings
     of_target = mappings[target].dim_mappings
     factors = of_target[dim].factor_indices if dim < len(of_target) else ()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much is live over the course of a local program, operation by operation."""
+"""The live memory over the course of a local program, operation by operation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mlir_shard.explain.places import Place
 
 @dataclass(frozen=True, slots=True)
 class MemoryPoint:
-    """What is live at one of the operations of a local program, in bytes, besides arguments and constants.
+    """The bytes that are live at one of the operations of a local program, besides arguments and constants.
 
     Attributes:
-        values: of intermediate values and results; collectives: of what collectives receive and stage.
+        values: of intermediate values and results; collectives: of the received and staged data of collectives.
         op: the name of the operation; place: of it.
     """
 
@@ -33,13 +33,13 @@ _Live = tuple[int, int, int]
 def memory_curve(
     buffers: Sequence[Buffer], shown: Callable[[int], tuple[str, Place]], *, always: int = 0, most: int = 2000
 ) -> list[MemoryPoint]:
-    """Returns what is live at each operation for which something becomes live, in their order.
+    """Returns the live bytes at each operation with a buffer that becomes live, in order.
 
     Args:
-        buffers: of the program; those without an operation are no points.
+        buffers: of the program; those without an operation give no points.
         shown: returns the name and the place of an operation by its number.
         always: bytes that are live from the beginning to the end.
-        most: how many points are returned at most: of several in a row the one at which most is live.
+        most: the most points to return; of several consecutive points, the one with the most live bytes is kept.
     """
     begin = [(one.first, 1, one.size, one) for one in buffers]
     events = sorted([*begin, *((one.last + 1, 0, -one.size, one) for one in buffers)], key=lambda event: event[:2])

@@ -1,9 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Places in the user's program, and tags in locations by which an op is known again after passes.
+"""Places in the user's program, and tags in locations that identify an op after passes.
 
-A tag is the metadata of a fused location. Passes give what they make the location of what it is made from, so tags
-tell for each op of the local program which ops of the propagated program it comes from. Tags change no result.
+A tag is the metadata of a fused location. Passes give new ops the locations of the ops that they are made from, so the
+tags of an op of the local program identify the ops of the propagated program that it comes from. Tags do not change
+results.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is in the user's program.
+    """A place in the user's program.
 
     Attributes:
         file, line, column: of the text; an empty file if unknown.
         name: of the location, as JAX and PyTorch give them: `jit(step)/layer_0/dot_general`.
-        called_from: where the function that it is in was called, if the call was inlined, or is on a call stack of JAX.
+        called_from: the place of the call of its function, if the call was inlined, or is on a call stack of JAX.
 
-    In text there is one frame of a call stack, the innermost that is not in JAX.
+    The text shows one frame of a call stack, the innermost one outside of JAX.
     """
 
     file: str = ""
@@ -54,7 +55,7 @@ class Place:
 
     @property
     def in_text(self) -> Place:
-        """What of the place is in text: of a call stack one frame, and the name of the op."""
+        """The part of the place that is printed: one frame of a call stack, and the name of the op."""
         places = [self]
         while (around := places[-1].called_from) is not None:
             places.append(around)
@@ -116,7 +117,7 @@ def tags_of(location: Any) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """The texts of files that were given, to find the names that values have in them."""
+    """The texts of given files, to find the names of values in them."""
 
     texts: Mapping[str, str]
 
@@ -125,7 +126,7 @@ class SourceTexts:
         return {file: text.encode().splitlines() for file, text in self.texts.items()}
 
     def result_name(self, place: Place, op: str, index: int) -> str:
-        """Returns the name of a result of the op at a place, `%0` or `%1#1`; empty if it cannot be seen there."""
+        """Returns the name of a result of the op at a place, `%0` or `%1#1`; empty if it is not found there."""
         before = self._before(place)
         found = _RESULTS.search(before) or _LINE.match(before)
         if found is None or (found.re is _LINE and found[2] != op):

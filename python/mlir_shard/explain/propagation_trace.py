@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one propagation did: the tensors of the program, and for each axis of each tensor the steps that brought it.
+"""The trace of one propagation: the tensors of the program, and the steps that brought each axis to each tensor.
 
 Everything is read from the IR before the results are written to it, so that later passes can change it.
 """
@@ -35,7 +35,7 @@ class TracedNode:
     Attributes:
         op: the number of the op; for a function's results the function.
         kind: its rule and direction.
-        operands, results: numbers of tensors, 0 for values that nothing can attach a sharding to.
+        operands, results: numbers of tensors, 0 for values that cannot have a sharding.
     """
 
     op: int
@@ -54,13 +54,13 @@ class TracedNode:
         return self.kind.rule
 
     def role(self, position: int) -> str:
-        """The role of a tensor by its position, `operand 0`."""
+        """Returns the role of a tensor by its position, `operand 0`."""
         count = len(self.operands)
         return f"operand {position}" if position < count else f"result {position - count}"
 
 
 class PropagationTrace:
-    """The tensors of a propagated program and where their axes came from; tags its ops with their numbers.
+    """The tensors of a propagated program and the origins of their axes; ops are tagged with their numbers.
 
     Args:
         reader: the module as it was read, with the states after propagation.
@@ -118,7 +118,7 @@ class PropagationTrace:
         return locations
 
     def _read_arguments(self) -> Iterator[tuple[int, tuple[int, int, Any, tuple[Any, ...]]]]:
-        """The block arguments: by value the op around, the index, the location and the type."""
+        """Yields the block arguments: the value, and the op around it, the index, the location and the type."""
         definers, parents = self._arrays.definers, self._arrays.parents
         owners: dict[Any, int] = {}
         for op in {parent for parent in parents if parent >= 0}:
@@ -141,24 +141,24 @@ class PropagationTrace:
     # Ops and tensors.
 
     def op_name(self, op: int) -> str:
-        """The name of an op by its number."""
+        """Returns the name of an op by its number."""
         return self._signature_names[self._arrays.signatures[op]]
 
     def signature(self, op: int) -> int:
-        """The signature of an op: ops of one signature agree in name, types and attributes."""
+        """Returns the signature of an op: ops of one signature agree in name, types and attributes."""
         return self._arrays.signatures[op]
 
     def _place(self, op: int) -> Place:
         return place_of(self._locations[op])
 
     def function_of(self, op: int) -> str:
-        """The function that an op is in, or is."""
+        """Returns the name of the function that an op is in, or is; empty outside functions."""
         while op >= 0 and op not in self._symbols:
             op = self._arrays.parents[op]
         return self._symbols.get(op, "")
 
     def owner(self, op: int) -> int:
-        """The op that an op on an edge stands for: the one whose region or result the edge is of; else the op."""
+        """Returns the op whose region argument or result a data-flow edge is for; other ops are returned themselves."""
         if self.op_name(op) not in _EDGES:
             return op
         value = self._arrays.operands(op)[0]
@@ -166,7 +166,7 @@ class PropagationTrace:
         return definer if definer >= 0 else self._arguments[value][0]
 
     def operations(self) -> Iterator[Operation]:
-        """The ops of functions, and these themselves, but for those that edges of data flow are made of."""
+        """Yields the functions and the ops in them, without data-flow edges."""
         arguments: dict[int, list[int]] = {}
         for value, (owner, *_) in sorted(self._arguments.items()):
             arguments.setdefault(owner, []).append(value)
@@ -180,7 +180,7 @@ class PropagationTrace:
                 yield Operation(op, self.op_name(op), self.place(op), function, parent, operands, results, inner)
 
     def _behind_edges(self, value: int) -> int:
-        """The value that an edge passes on."""
+        """Returns the value that a data-flow edge passes on; other values are returned themselves."""
         op = self._arrays.definers[value]
         while op >= 0 and self.op_name(op) in _EDGES:
             value = self._arrays.operands(op)[0]
@@ -188,13 +188,12 @@ class PropagationTrace:
         return value
 
     def tensor_of_value(self, value: int) -> int | None:
-        """The number of the tensor that a value is, or whose sharding it has; None for one that cannot be sharded."""
+        """Returns the number of the tensor that a value is, or whose sharding it has; None if it cannot be sharded."""
         number = self._place_of[value]
         return number if number != NOWHERE and self._is_tensor(number) else None
 
     def tensors(self) -> Iterator[Tensor]:
-        """All tensors with dimensions and a sharding of their own, in the order of the program; results of functions
-        last."""
+        """Yields all tensors with dimensions and their own sharding in program order, then the results of functions."""
         for place in range(1, len(self._graph.states)):
             if self._is_tensor(place):
                 yield self.tensor(place)
@@ -219,43 +218,43 @@ class PropagationTrace:
         return self._types[op][value - self._arrays.results(op)[0]]
 
     def tensor_of_result(self, op: int, index: int) -> int:
-        """The number of the tensor of a result of an op."""
+        """Returns the number of the tensor of a result of an op."""
         return self._place_of[self._arrays.results(op)[index]]
 
     def first_result(self, op: int) -> int | None:
-        """The number of the tensor of the first result of an op, None if it has no results."""
+        """Returns the number of the tensor of the first result of an op; None if it has no results."""
         results = self._arrays.results(op)
         return self._place_of[results[0]] if results else None
 
     def tensor_of_argument(self, function: str, index: int) -> int | None:
-        """The number of the tensor of an argument of a function."""
+        """Returns the number of the tensor of an argument of a function; None if there is none."""
         op = next((op for op, symbol in self._symbols.items() if symbol == function), -1)
         return next((v + 1 for v, place in self._argument_of.items() if place == (op, index)), None)
 
     def sharding(self, tensor: int) -> TensorSharding | None:
-        """The sharding of a tensor after propagation."""
+        """Returns the sharding of a tensor after propagation."""
         return self._graph.sharding(tensor)
 
     def original(self, tensor: int) -> TensorSharding | None:
-        """The sharding of a tensor before propagation."""
+        """Returns the sharding of a tensor before propagation."""
         return self._graph.table[self._original[tensor]]
 
     def group_of(self, tensor: int) -> tuple[int, ...]:
-        """The tensors of the sharding group of a tensor, none if it is in no group."""
+        """Returns the tensors of the sharding group of a tensor; empty without a group."""
         return self._graph.groups.get(tensor, ())
 
     def ops_around(self, tensor: int) -> list[int]:
-        """The op that defines a tensor of the program, if one does, and those that use it."""
+        """Returns the op that defines a tensor of the program, if there is one, and the ops that use it."""
         op = self._arrays.definers[tensor - 1]
         return [*([op] if op >= 0 else []), *self._arrays.users(tensor - 1)]
 
     def owner_of_tensor(self, tensor: int) -> int:
-        """The op that defines a tensor, or that has the region whose argument it is."""
+        """Returns the op that defines a tensor, or that has the region whose argument it is."""
         op = self._arrays.definers[tensor - 1]
         return self._arguments[tensor - 1][0] if op < 0 else self.owner(op)
 
     def regions(self, tensor: int) -> tuple[tuple[str, Place], ...]:
-        """The ops in whose regions a tensor is, from the outermost below the function, with their places."""
+        """Returns the ops whose regions contain a tensor, from the outermost below the function, with their places."""
         if tensor >= self._first_result:
             return ()
         op = self._arrays.definers[tensor - 1]
@@ -300,7 +299,7 @@ class PropagationTrace:
 
     @cached_property
     def nodes(self) -> Sequence[TracedNode]:
-        """The nodes of the graph, then those between what functions return and their results."""
+        """The nodes of the graph, then those between returned values and results of functions."""
         graph, ops = self._graph, iter(self._node_numbers)
         found = []
         for node in graph.nodes:
@@ -327,7 +326,7 @@ class PropagationTrace:
 
     @property
     def node_count(self) -> int:
-        """The number of nodes that are not between what functions return and their results."""
+        """The number of nodes without those between returned values and results of functions."""
         return len(self._graph.nodes)
 
     @cached_property

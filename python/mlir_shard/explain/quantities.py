@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a partitioned program costs, as numbers with units: read from options and printed."""
+"""The costs of a partitioned program as numbers with units, which are read from options and printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUANTITIES: Mapping[str, str] = {
     TIME: "the collectives are predicted to take",
     COLLECTIVES: "the collectives are",
 }
-"""The quantities of a local program, and what a program does of which they are how much."""
+"""The quantities of a local program, each with the phrase that precedes its amount in a message."""
 
 _SIZES = {"": 1, "B": 1} | {
     f"{prefix}{suffix}": base**power
@@ -38,14 +38,14 @@ _EXAMPLES = {BYTES: "10MiB or 1.5GB", MEMORY: "10MiB or 1.5GB", TIME: "20ms or 1
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much there may be of a quantity, `text` as it was given; `is_relative`: as a share of what was before."""
+    """The limit of a quantity; `text` is its spelling; `is_relative`: whether it is a share of the amount before."""
 
     text: str
     amount: float
     is_relative: bool = False
 
     def of(self, before: float) -> float:
-        """The amount, where there was so much before."""
+        """Returns the limit, given the amount before."""
         return self.amount * before if self.is_relative else self.amount
 
 
@@ -53,7 +53,7 @@ def read_limits(text: str, names: Sequence[str], *, may_be_relative: bool = Fals
     """Reads `bytes=10MiB,time=2ms`, or `bytes=5%` where limits may be relative.
 
     Raises:
-        ValueError: a name that is not one of `names`, one that is given twice, or an amount that is none.
+        ValueError: a name is not in `names` or given twice, an amount is invalid, or there is no limit.
     """
     found: dict[str, Limit] = {}
     for item in filter(None, map(str.strip, text.split(","))):
@@ -90,7 +90,7 @@ def _read_limit(name: str, text: str, may_be_relative: bool) -> Limit:
 
 
 def amounts_of(report: CommunicationReport, memory: PeakMemory | None) -> dict[str, float]:
-    """The quantities of a local program; without its memory if that is not known."""
+    """Returns the quantities of a local program, without its memory if that is unknown."""
     return {
         BYTES: report.bytes_received,
         **({} if memory is None else {MEMORY: memory.peak}),
@@ -100,7 +100,7 @@ def amounts_of(report: CommunicationReport, memory: PeakMemory | None) -> dict[s
 
 
 def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
-    """The memory that a device needs for the function of a local program that needs most, of those that are public.
+    """Returns the memory that a device needs for the public function of a local program that needs the most.
 
     Raises:
         PassFailure: it cannot be predicted, or there is no such function.
@@ -112,12 +112,12 @@ def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
 
 
 def entries_of(module: Any) -> list[str]:
-    """The functions of a module that can be run: the public ones with a body."""
+    """Returns the names of the functions of a module that can be run: the public ones with a body."""
     return [name for name, op in functions(module).items() if op.regions[0].blocks and not is_private(op)]
 
 
 def amount_text(name: str, amount: float) -> str:
-    """An amount with its unit, with three digits."""
+    """Returns an amount with its unit, with three digits."""
     if name == TIME:
         return ("-" if amount < 0 else "") + duration(abs(amount))
     if name in (BYTES, MEMORY):
@@ -126,7 +126,7 @@ def amount_text(name: str, amount: float) -> str:
 
 
 def size_text(size: float) -> str:
-    """A number of bytes with three digits."""
+    """Returns a number of bytes with three digits."""
     unit, scale = "B", 1
     for power, prefix in enumerate("KMGT", start=1):
         if abs(size) >= 1024**power:

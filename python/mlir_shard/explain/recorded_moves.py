@@ -1,7 +1,7 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What changes sharding in a program whose reshards are explicit, and what partitioning adds: read from the IR and from
-plans while a pipeline runs."""
+"""The changes of sharding in a program with explicit reshards, and those that partitioning adds, read from the IR and
+from plans while a pipeline runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RecordedReshard:
 
     Attributes:
         name: of the op; made_for: the tag of the op that it was made for, -1 if it has none.
-        definer, user: what defines its operand, and what uses its result, other reshards being passed over.
+        definer, user: the op that defines its operand and the op that uses its result, beyond other reshards.
         source, target: the shardings before and after it; reduced: the axes along which it reduces partial sums.
     """
 
@@ -60,7 +60,7 @@ class RecordedReshard:
 
 
 def read_reshards(function: Any, found: list[RecordedReshard]) -> None:
-    """Adds the reshards of a function to those that were found, and tags them with their numbers."""
+    """Adds the reshards of a function to `found`, and tags them with their numbers."""
     for op in operations_named(function, *_MOVING):
         if any(kind == MOVE_TAG for kind, _ in tags_of(op.location)):
             continue
@@ -78,7 +78,7 @@ def read_reshards(function: Any, found: list[RecordedReshard]) -> None:
 
 
 def op_tag(location: Any) -> int:
-    """The number of the op that a location is of, -1 for one without a tag."""
+    """Returns the number of the op that a location is tagged with; -1 if it has no tag."""
     return next((number for kind, number in tags_of(location) if kind == OP_TAG), -1)
 
 
@@ -104,7 +104,7 @@ def _user(value: Any) -> OpenEnd | None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOp:
-    """What partitioning does around an op beyond explicit reshards.
+    """The changes that partitioning makes around an op, besides explicit reshards.
 
     Attributes:
         role: of its plan; has_rule: whether it has both a sharding and a partition rule.
@@ -125,7 +125,7 @@ class PlannedOp:
 
 
 def planned_op(planned: OpPlan, op: Any, grid: DeviceGrid) -> PlannedOp:
-    """Returns what a plan does around its op."""
+    """Returns the changes that a plan makes around its op."""
 
     def axes(numbers: Iterable[int]) -> tuple[AxisRef, ...]:
         return tuple(grid.atoms[number] for number in numbers)

@@ -73,7 +73,7 @@ class Operation:
 
 
 class AnnotationKind(str, Enum):
-    """What a sharding that was given before propagation is written on."""
+    """The part of a program that a sharding given before propagation is written on."""
 
     ARGUMENT = "argument"
     RESULT = "result"
@@ -88,8 +88,8 @@ class Annotation:
     """A sharding that was given before propagation: the origin of axes.
 
     Attributes:
-        kind: what it is written on.
-        text: what that is in words, `argument %x`.
+        kind: of the part that it is written on.
+        text: that part in words, `argument %x`.
         place: in the text.
         sharding: as it was given.
         priority: of the dimension with the axis.
@@ -112,7 +112,7 @@ class Link:
         factor: the symbol of the factor of its sharding rule that both dimensions have, empty if unknown.
         source: the number of the tensor that has the axis.
         target: the number of the tensor that gets it.
-        source_role: what the source is to the op, as `operand 0`.
+        source_role: the role of the source in the op, as `operand 0`.
         target_role: likewise.
         dim: the dimension of the target.
         step: the number of the step among those of all propagation.
@@ -131,7 +131,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The last link of a chain and what comes before it.
+    """The last link of a chain and its predecessor.
 
     Attributes:
         link: the last one.
@@ -144,12 +144,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Why a dimension of a tensor is sharded along an axis.
+    """The reason why a dimension of a tensor is sharded along an axis.
 
     Attributes:
         axis: of the mesh.
         dim: the dimension of the tensor.
-        annotation: where the axis is from.
+        annotation: that the axis comes from.
         links: the steps from the annotation to the tensor, none if the tensor is annotated itself.
     """
 
@@ -160,7 +160,7 @@ class Chain:
 
 
 class LossReason(str, Enum):
-    """Why an axis that shards a factor in one tensor of an op does not shard it in another."""
+    """The reason why an axis that shards a factor in one tensor of an op does not shard it in another."""
 
     CLOSED = "closed dimension"
     REPLICATED = "explicitly replicated"
@@ -174,15 +174,15 @@ class LossReason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """An axis that a neighbour along an op has and a tensor has not.
+    """An axis that a neighbour of a tensor along an op has and the tensor lacks.
 
     Attributes:
         axis: that the neighbour has.
         dim: the dimension of the tensor that would have been sharded.
         reason: in one word.
-        text: where the neighbour has the axis, and why the tensor has not.
+        text: where the neighbour has the axis, and why the tensor lacks it.
         why: the second half of that.
-        remedy: what would change it.
+        remedy: a change that would avoid the loss.
         op: the name of the op through which the axis would have come.
         place: of the op.
         factor: of its sharding rule.
@@ -204,7 +204,7 @@ class Lost:
 
 
 class CauseKind(str, Enum):
-    """Why a collective is in a local program."""
+    """The reason why a collective is in a local program."""
 
     PARTIAL_SUM = "partial sum"
     OPERANDS_DISAGREE = "operands disagree"
@@ -222,16 +222,16 @@ class CauseKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a collective is needed.
+    """The reason why a collective is needed.
 
     Attributes:
         kind: in one word.
         text: in a sentence.
         op: the name of the op that needs it.
         place: of the op.
-        tensor: the number of the tensor that is moved, None if it is none of the propagated program.
+        tensor: the number of the tensor that is moved, None if it is not in the propagated program.
         axes: the axes that matter.
-        alternative: what would avoid it, and why it was not possible; empty if nothing is known.
+        alternative: a change that would avoid it, and why it was not possible; empty if it is unknown.
     """
 
     kind: CauseKind

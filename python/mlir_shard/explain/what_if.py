@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What another sharding would change: the pipeline runs on a copy of the program with other annotations."""
+"""The effect of another sharding: the pipeline runs on a copy of the program with other annotations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _CHANGE = re.compile(r"\s*(?P<query>.+?)\s*:\s*(?P<sharding>(?:@[\w$.-]+\s*,\s*)
 
 
 class WhatIfError(ValueError):
-    """A change that cannot be made; the message says why, and what would be right."""
+    """A change that cannot be made; the message has the reason and a correct form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Another sharding for the tensors that a query means, in the syntax of sdy: `[{}, {"model"}]`.
+    """Another sharding for the tensors that a query selects, in the syntax of sdy: `[{}, {"model"}]`.
 
-    A mesh may come first, `@mesh, [{}]`; without one it is the only mesh of the program.
+    A mesh may come first, `@mesh, [{}]`; the default is the only mesh of the program.
     """
 
     query: str
@@ -85,7 +85,7 @@ def what_if(
     costs: CostModel | None = None,
     before: Explanation | None = None,
 ) -> Comparison:
-    """Compares a program with the same program under other annotations; the module stays as it is.
+    """Compares a program with the same program under other annotations; the module is not modified.
 
     Args:
         module: an `ir.Module` or its operation.
@@ -115,7 +115,8 @@ def apply_changes(module: Any, changes: Iterable[Change], sources: SourceTexts) 
 
 
 def _values(module: Any, sources: SourceTexts) -> Iterator[tuple[Tensor, Any]]:
-    """The tensors of a module that can be annotated, numbered in order; a result of a function has its function."""
+    """Yields the tensors of a module that can be annotated, numbered in order, each with its value, or its function for
+    a result of a function."""
     number = 0
     for symbol, function in functions(module).items():
         if not len(function.regions[0].blocks):

@@ -19,7 +19,7 @@ Operator = Callable[..., Value]
 
 
 class OperatorError(Exception):
-    """Arguments that an operator does not take; the text says which."""
+    """Arguments that an operator does not take; the text has the reason."""
 
 
 def to_text(value: Value) -> str:
@@ -121,7 +121,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def apply(name: str, arguments: list[Value]) -> Value:
-    """The value of `!name(arguments)`; OperatorError where the arguments do not suit."""
+    """Returns the value of `!name(arguments)`; raises OperatorError if the arguments do not suit."""
     if any(argument is UNSET for argument in arguments):
         raise OperatorError("an argument has no value")
     try:
@@ -145,18 +145,18 @@ _CONSTANTS: dict[str, Value] = {"true": 1, "false": 0, "unset": UNSET}
 
 
 def trees_of(node: Node | Token | None) -> tuple[Node, ...]:
-    """The children that are trees."""
+    """Returns the children that are trees."""
     return tuple(child for child in node.children if isinstance(child, Tree)) if isinstance(node, Tree) else ()
 
 
 def location_of(node: Node | Token, scope: Scope) -> Location:
-    """Where a node of the tree stands."""
+    """Returns the location of a node of the tree."""
     place = node if isinstance(node, Token) else node.meta
     return Location(scope.source, getattr(place, "line", None) or 1, getattr(place, "column", None) or 1)
 
 
 def text_of(token: Token, scope: Scope) -> LocatedText:
-    """What a string or code token spells."""
+    """Returns the text that a string or code token spells."""
     quotes = 1 if token.startswith('"') else 2
     location = location_of(token, scope)
     inner = Location(location.source, location.line, location.column + quotes)
@@ -167,7 +167,7 @@ def text_of(token: Token, scope: Scope) -> LocatedText:
 
 
 def type_of(tree: Node) -> FieldType:
-    """The type that is written."""
+    """Returns the type that is written."""
     if tree.data == "list_type":
         return FieldType("list", type_of(*trees_of(tree)))
     if tree.data == "bits_type":
@@ -176,34 +176,34 @@ def type_of(tree: Node) -> FieldType:
 
 
 class Expressions:
-    """Evaluates values among `definitions`."""
+    """An evaluator of values among `definitions`."""
 
     def __init__(self, definitions: Program) -> None:
         self._definitions = definitions
 
     def evaluate(self, tree: Node, scope: Scope) -> Value:
-        """The value of `tree` with the names of `scope`; raises OdsError."""
+        """Returns the value of `tree` with the names of `scope`; raises OdsError."""
         if tree.data in _CONSTANTS:
             return _CONSTANTS[tree.data]
         method: Callable[[Node, Scope], Value] = getattr(self, f"_{tree.data}")
         return method(tree, scope)
 
     def boolean(self, tree: Node, scope: Scope) -> bool:
-        """A condition."""
+        """Returns the value of a condition; raises OdsError if it is not an integer."""
         value = self.evaluate(tree, scope)
         if not isinstance(value, int):
             raise OdsError(f"a condition must be 0 or 1, not {describe(value)}", location_of(tree, scope))
         return bool(value)
 
     def sequence(self, tree: Node, scope: Scope) -> tuple[Value, ...]:
-        """A list."""
+        """Returns the value of a list; raises OdsError if it is not a list."""
         value = self.evaluate(tree, scope)
         if not isinstance(value, tuple):
             raise OdsError(f"a list was expected, not {describe(value)}", location_of(tree, scope))
         return value
 
     def name_text(self, tree: Node, scope: Scope) -> str:
-        """A value that names a def: identifiers that mean nothing stand for themselves."""
+        """Returns the value that names a def; undefined identifiers stand for themselves."""
         if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
             return str(tree.children[0])
         try:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The model of a dialect that ODS definitions are read into, and that everything else works from.
+"""The model of a dialect, which ODS definitions are read into and everything else is based on.
 
 Variadic operands and results of an operation are runs of one type each.
 """
@@ -16,7 +16,7 @@ from mlir_shard.ods.assembly_format import AssemblyFormat
 
 
 class Variadicity(Enum):
-    """How many values an operand or result, or how many regions a region of an op stands for."""
+    """The number of values that an operand or result of an op stands for, or of regions that a region stands for."""
 
     SINGLE = "single"
     OPTIONAL = "optional"
@@ -30,7 +30,8 @@ class TraitRef:
     `DeclareOpInterfaceMethods<X, ["f"]>` is the trait `X` with the argument `("f",)`; `HasParent<"ModuleOp">` is
     `HasParent` with the argument `"ModuleOp"`. A record given as an argument is its name.
 
-    `same_types` names operands, results and attributes that the trait says are of one type, as `AllTypesMatch` does.
+    `same_types` names operands, results and attributes that the trait requires to be of one type, as `AllTypesMatch`
+    does.
     """
 
     name: str
@@ -43,9 +44,9 @@ TraitArgument = str | int | tuple["TraitArgument", ...]
 
 @dataclass(frozen=True, slots=True)
 class TypeConstraint:
-    """What a type has to be; `summary` completes "must be ...".
+    """A constraint on a type; `summary` completes "must be ...".
 
-    `buildable` is the MLIR text of the only type possible, where there is only one.
+    `buildable` is the MLIR text of the only possible type, if there is only one.
     """
 
     name: str
@@ -55,7 +56,7 @@ class TypeConstraint:
 
 @dataclass(frozen=True, slots=True)
 class AttributeConstraint:
-    """What an attribute has to be.
+    """A constraint on an attribute.
 
     `name` is that of the ODS record (`Sdy_TensorSharding`, `I64Attr`), `storage` the C++ attribute class. The
     attribute is either one of the dialect (`attribute`, its mnemonic), an integer that stands for a case of an
@@ -90,7 +91,7 @@ BUILTIN_ATTRIBUTES = {
     "::mlir::SymbolRefAttr": ("", "symbol_ref"),
     "::mlir::TypeAttr": ("ir.Type", "type"),
 }
-"""By the C++ class of a builtin attribute: the Python type it can be made from, if any, and its name in IRDL."""
+"""The Python type that a builtin attribute can be made from, if any, and its name in IRDL, by its C++ class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class ResultDef:
 
 @dataclass(frozen=True, slots=True)
 class RegionDef:
-    """A region of an op; `blocks` is how many blocks it has, where that is fixed."""
+    """A region of an op; `blocks` is its number of blocks, if that is fixed."""
 
     name: str
     summary: str = ""
@@ -175,11 +176,11 @@ class OpDef:
         return tuple(argument for argument in self.arguments if isinstance(argument, AttributeArgument))
 
     def trait(self, name: str) -> TraitRef | None:
-        """The trait called `name` in ODS, if the op has it."""
+        """Returns the trait called `name` in ODS, if the op has it; else None."""
         return next((trait for trait in self.traits if trait.name == name), None)
 
     def has_trait(self, name: str) -> bool:
-        """Whether the op has the trait called `name` in ODS."""
+        """Returns whether the op has the trait called `name` in ODS."""
         return self.trait(name) is not None
 
 
@@ -189,8 +190,8 @@ class ParameterDef:
 
     `cpp_type` is the C++ type of the parameter, of one element if it is an `array`. Where that is an attribute or
     an enum of the dialect, `attribute` is its mnemonic or `enum` its name; `alternatives` are the mnemonics and
-    ODS names of what an attribute of several kinds may be. `default` is a C++ expression. `self_type` says that the
-    parameter is the type of the attribute, which is printed after it.
+    ODS names of the kinds of an attribute that may be of several. `default` is a C++ expression. `self_type` is
+    whether the parameter is the type of the attribute, which is printed after it.
     """
 
     name: str
@@ -247,7 +248,7 @@ class EnumCase:
 
 @dataclass(frozen=True, slots=True)
 class EnumDef:
-    """An enum; `width` is how many bits the integer has that it is stored as."""
+    """An enum; `width` is the number of bits of the integer that it is stored as."""
 
     name: str
     def_name: str
@@ -257,7 +258,7 @@ class EnumDef:
     width: int = 32
 
     def case(self, key: str | int) -> EnumCase | None:
-        """The case with that symbol, keyword or integer value."""
+        """Returns the case with this symbol, keyword or integer value; None if there is none."""
         for case in self.cases:
             if key in (case.symbol, case.text) or (isinstance(key, int) and key == case.value):
                 return case
@@ -278,15 +279,15 @@ class DialectDef:
     enums: tuple[EnumDef, ...] = ()
 
     def op(self, mnemonic: str) -> OpDef | None:
-        """The op of that mnemonic."""
+        """Returns the op of a mnemonic; None if there is none."""
         return next((op for op in self.ops if op.mnemonic == mnemonic), None)
 
     def attribute(self, mnemonic: str) -> AttrDef | None:
-        """The attribute of that mnemonic."""
+        """Returns the attribute of a mnemonic; None if there is none."""
         return next((attribute for attribute in self.attributes if attribute.mnemonic == mnemonic), None)
 
     def enum(self, name: str) -> EnumDef | None:
-        """The enum of that name."""
+        """Returns the enum of a name; None if there is none."""
         return next((enum for enum in self.enums if enum.name == name), None)
 
 
@@ -300,12 +301,12 @@ class TooManyRuns(ValueError):
 
 
 def are_runs(values: Sequence[Operand | ResultDef]) -> bool:
-    """Whether operands or results are one variadic group, and so are registered as runs."""
+    """Returns whether operands or results are one variadic group, and so are registered as runs."""
     return len(values) == 1 and values[0].variadicity is Variadicity.VARIADIC
 
 
 def lengths(types: Sequence[object]) -> list[int]:
-    """The length of each run of equal types, and zeros up to `LIMIT`."""
+    """Returns the length of each run of equal types, and zeros up to `LIMIT`."""
     runs = [sum(1 for _ in run) for _, run in groupby(types)]
     if len(runs) > LIMIT:
         raise TooManyRuns(
@@ -315,5 +316,5 @@ def lengths(types: Sequence[object]) -> list[int]:
 
 
 def attribute_names(op: OpDef) -> list[str]:
-    """The attributes with lengths that the operation carries."""
+    """Returns the names of the attributes with lengths that the operation carries."""
     return [name for name, values in ((OPERAND_LENGTHS, op.operands), (RESULT_LENGTHS, op.results)) if are_runs(values)]

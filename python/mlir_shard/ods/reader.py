@@ -36,17 +36,17 @@ _Parametric = TypeVar("_Parametric", bound=ParametricDef)
 def read(
     path: str | PathLike[str], include_dirs: Sequence[str | PathLike[str]] = (), *, dialect: str | None = None
 ) -> DialectDef:
-    """The dialect that the `.td` file at `path` defines, or the one called `dialect` where it sees several.
+    """Returns the dialect that the `.td` file at `path` defines, or the one called `dialect` if several are visible.
 
-    Files it includes are looked for beside the file and in `include_dirs`; upstream's (`mlir/...`) need not be
-    there. Raises OdsError, whose text is a diagnostic with file, line and column, where something is wrong.
+    Included files are looked for beside the file and in `include_dirs`; upstream's (`mlir/...`) need not be there.
+    Raises OdsError, whose text is a diagnostic with file, line and column, if a definition is invalid.
     """
     program = Program(Path(path), [Path(directory) for directory in include_dirs])
     return _Reader(program, _choose(program, Path(path), dialect)).dialect()
 
 
 def clean(text: str | None) -> str:
-    """A description without the indentation of its file; `}\\]` stands for what would end a code block."""
+    """Returns a description without the indentation of its file; `}\\]` stands for the end of a code block."""
     return textwrap.dedent((text or "").strip("\n").replace("}\\]", "}]")).strip()
 
 
@@ -202,7 +202,7 @@ def _trait(record: Record) -> TraitRef:
 
 
 def _derived_types(record: Record) -> list[tuple[str, str]]:
-    """Pairs of operands or results, the type of the second following in some way from that of the first."""
+    """Returns pairs of operands or results of which the type of the first determines that of the second."""
     traits = [trait for trait in record.items("traits") if isinstance(trait, Record)]
     return [(str(trait["lhs"]), str(trait["rhs"])) for trait in traits if trait.is_a("TypesMatchWith")]
 
@@ -218,7 +218,8 @@ def _format(record: Record) -> AssemblyFormat | None:
 
 
 def _checked(record: Record, work: Callable[[LocatedText], _Definition]) -> _Definition | None:
-    """What `work` gives for the assembly format of a record, if it has one; errors point into it, or at the record."""
+    """Returns the result of `work` for the assembly format of a record, None without one; errors point into the format,
+    or at the record."""
     text = record.text("assemblyFormat")
     if text is None:
         return None

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a TableGen program evaluates to: records of named fields, their values, and the names that values refer to."""
+"""The results of evaluating a TableGen program: records of named fields, their values, and the names of values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Field:
         self._value: Value = UNSET
 
     def value(self, name: str) -> Value:
-        """The value; `name` is what an error calls the field."""
+        """Returns the value; `name` is the name of the field in an error."""
         if self._state == "busy":
             raise OdsError(f"the value of '{name}' depends on itself", self.location)
         if self._state == "new":
@@ -95,7 +95,7 @@ class Record:
         return self.instance_of or self.name
 
     def is_a(self, class_name: str) -> bool:
-        """Whether the record derives from that class."""
+        """Returns whether the record derives from this class."""
         return class_name in self.classes
 
     def __contains__(self, field: str) -> bool:
@@ -112,39 +112,39 @@ class Record:
         return iter(self.fields)
 
     def member(self, field: str, location: Location) -> Value:
-        """The field, or an error at `location` where there is none."""
+        """Returns the value of the field; raises OdsError at `location` if it is missing."""
         if field not in self.fields:
             raise OdsError(f"'{self!r}' has no field '{field}'{did_you_mean(field, self.fields)}", location)
         return self[field]
 
     def _known(self, field: str, type_: type[_Known]) -> _Known | None:
-        """A field that holds a value of a type, None where it is unset or missing."""
+        """Returns a field that holds a value of a type; None if it is unset or missing."""
         value = self[field] if field in self.fields else UNSET
         return value if isinstance(value, type_) else None
 
     def text(self, field: str) -> str | None:
-        """A field that holds a string, None where it is unset or missing."""
+        """Returns a field that holds a string; None if it is unset or missing."""
         return self._known(field, str)
 
     def record(self, field: str) -> Record | None:
-        """A field that holds a record, None where it is unset or missing."""
+        """Returns a field that holds a record; None if it is unset or missing."""
         return self._known(field, Record)
 
     def number(self, field: str) -> int | None:
-        """A field that holds an integer, None where it is unset or missing."""
+        """Returns a field that holds an integer; None if it is unset or missing."""
         return self._known(field, int)
 
     def flag(self, field: str) -> bool:
-        """A field that holds a bit, False where it is unset or missing."""
+        """Returns a field that holds a bit; False if it is unset or missing."""
         return field in self.fields and self[field] == 1
 
     def items(self, field: str) -> tuple[Value, ...]:
-        """A field that holds a list, empty where it is unset or missing."""
+        """Returns a field that holds a list; empty if it is unset or missing."""
         return self._known(field, tuple) or ()
 
 
 def describe(value: Value) -> str:
-    """What an error calls a value."""
+    """Returns the description of a value in an error."""
     if isinstance(value, Record):
         return f"'{value!r}'"
     if isinstance(value, str):
@@ -157,7 +157,7 @@ def describe(value: Value) -> str:
 
 
 def convert(value: Value, type_: FieldType, what: str, location: Location) -> Value:
-    """`value` as one of `type_`, or an error at `location` that says what does not fit."""
+    """Returns `value` as one of `type_`; raises OdsError at `location` if it does not fit."""
     if value is UNSET:
         return value
     name = type_.name
@@ -189,7 +189,7 @@ NO_FIELDS: frozenset[str] = frozenset()
 class Scope:
     """The names visible at one place of a file.
 
-    Local variables come first, then the fields of the record being made that the class around the place knows,
+    Local variables come first, then the visible fields of the record being made, those of the class around the place,
     then template parameters, and then what encloses the place. `overridden` is the field whose former value a
     `let` may use, and that value.
     """
@@ -203,7 +203,7 @@ class Scope:
     overridden: tuple[str, Callable[[], Value]] | None = None
 
     def lookup(self, name: str) -> Callable[[], Value] | None:
-        """How to get the value of `name`, None where no scope has it."""
+        """Returns a function that gets the value of `name`; None if no scope has it."""
         if name in self.variables:
             value = self.variables[name]
             return lambda: value
@@ -217,7 +217,7 @@ class Scope:
         return self.enclosing.lookup(name) if self.enclosing is not None else None
 
     def names(self) -> Iterator[str]:
-        """All names that can be looked up."""
+        """Yields all names that can be looked up."""
         yield from self.variables
         yield from self.fields
         yield from self.parameters
@@ -225,5 +225,5 @@ class Scope:
             yield from self.enclosing.names()
 
     def nested(self, variables: dict[str, Value] | None = None) -> Scope:
-        """A scope inside this one."""
+        """Returns a scope inside this one."""
         return Scope(self.source, self, variables if variables is not None else {})

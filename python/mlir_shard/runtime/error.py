@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the runtime raises."""
+"""The exception that the runtime raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlir_shard.passes.diagnostic import Diagnostic
 class RunError(Exception):
     """A program that cannot be compiled or run, inputs that do not fit it, or a rank that failed.
 
-    `message` names what could not be done; `diagnostics` have the reason and the place, where they are known.
+    `message` is the failed action; `diagnostics` have the reason and the place, if they are known.
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes in and out of a function: types, and which part of each tensor a rank holds by the function's shardings.
+"""The interface of a function: types, and the part of each tensor that a rank holds by the function's shardings.
 
 A function may take and return values that are not tensors: scalars cross its boundary as tensors of rank 0, tokens do
 not cross it.
@@ -31,11 +31,11 @@ _EXTRACT = "tensor.extract"
 _FROM_ELEMENTS = "tensor.from_elements"
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
-"""What takes scalars out of tensors, and puts them in."""
+"""The ops that take scalars out of tensors, and put them in."""
 
 
 def is_scalar(type_: Any) -> bool:
-    """Whether a type is one of those that elements of tensors have."""
+    """Returns whether a type is an element type of tensors."""
     return isinstance(type_, (ir.ComplexType, ir.FloatType, ir.IndexType, ir.IntegerType))
 
 
@@ -58,7 +58,7 @@ def cross_as_tensors(module: Any, function: Any) -> None:
 
 
 def drop_tokens(function: Any) -> None:
-    """Drops the tokens that a function takes and returns, in place; tokens that it took are made in its body."""
+    """Drops the tokens that a function takes and returns, in place; tokens that it took are created in its body."""
     type_, block = function.attributes["function_type"].value, function.regions[0].blocks[0]
     sides = (type_.inputs, type_.results)
     if not any(is_token(one) for side in sides for one in side):
@@ -89,7 +89,7 @@ def _crossing(type_: Any) -> Any:
 
 
 def _take(block: Any) -> list[Any]:
-    """Changes the arguments that are scalars; returns the types of all."""
+    """Replaces scalar arguments by tensors of rank 0; returns the types of all arguments."""
     with ir.InsertionPoint.at_block_begin(block):
         for argument in reversed(list(block.arguments)):
             if is_scalar(argument.type):
@@ -111,7 +111,7 @@ def _give(last: Any) -> None:
 
 
 def _erase_callers(module: Any, function: Any) -> None:
-    """Erases the functions that call it, and those that call these."""
+    """Erases the functions that call a function, directly or through others."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
     wanted, callers = {name}, functions(module)
     while wanted:
@@ -127,9 +127,9 @@ def _erase_callers(module: Any, function: Any) -> None:
 
 
 def entry_function(module: Any, name: str) -> Any:
-    """The `func.func` of that name, or, where there is no `main`, the only public function.
+    """Returns the `func.func` of a name, or the only public function if `main` is wanted and does not exist.
 
-    RunError where there is none, or it has no body.
+    Raises RunError if there is none, or it has no body.
     """
     named = {one: op for one, op in functions(module).items() if len(op.regions[0].blocks)}
     if name in named:
@@ -142,15 +142,15 @@ def entry_function(module: Any, name: str) -> Any:
 
 
 def name_of(function: Any) -> str:
-    """The name of a function, without `@`."""
+    """Returns the name of a function, without `@`."""
     name: str = function.attributes["sym_name"].value
     return name
 
 
 def check_ranks(module: Any, ranks: int | None) -> int:
-    """The number of devices that the meshes of a module have, `ranks` or 1 where it has none.
+    """Returns the number of devices of all meshes of a module; without meshes `ranks`, or else 1.
 
-    They are the devices of all meshes. RunError where that is not `ranks`.
+    Raises RunError if that is not `ranks`.
     """
     if ranks is not None and ranks < 1:
         raise RunError(f"the number of ranks is {ranks}: it has to be 1 or more")
@@ -171,7 +171,7 @@ def check_ranks(module: Any, ranks: int | None) -> int:
 
 
 def _inlined_meshes(module: Any) -> dict[str, Mesh]:
-    """Those that the shardings of arguments, results and operations write out, under what a description begins with."""
+    """Returns the meshes inlined in shardings of arguments, results and operations, by their text in a message."""
     found: dict[str, Mesh] = {}
 
     def add(sharding: TensorSharding | None) -> None:
@@ -190,9 +190,9 @@ def _inlined_meshes(module: Any) -> dict[str, Mesh]:
 
 
 def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-    """The arguments and the results of a function whose shardings are decided, but for tokens.
+    """Returns the arguments and the results of a function whose shardings are decided, without tokens.
 
-    RunError where one is no tensor or scalar that can be passed, or has no place on the devices.
+    Raises RunError if one is not a tensor or scalar that can be passed, or has no place on the devices.
     """
     type_ = function.attributes["function_type"].value
     arguments, donated = function.regions[0].blocks[0].arguments, donated_arguments(function)
@@ -216,12 +216,12 @@ def ports(function: Any, ranks: int) -> tuple[tuple[Port, ...], tuple[Port, ...]
 
 
 def argument_specs(function: Any) -> dict[str, TensorSpec]:
-    """The types of the arrays that a function takes, by the names of its arguments; RunError as for `ports`."""
+    """Returns the types of the arrays that a function takes, by argument names; raises RunError as `ports` does."""
     return _specs("argument", function.attributes["function_type"].value.inputs, function)
 
 
 def result_specs(function: Any) -> dict[str, TensorSpec]:
-    """The types of the arrays that a function returns, by the names of its results; RunError as for `ports`."""
+    """Returns the types of the arrays that a function returns, by result names; raises RunError as `ports` does."""
     return _specs("result", function.attributes["function_type"].value.results, function)
 
 
@@ -231,13 +231,13 @@ def _specs(kind: str, types: Any, function: Any) -> dict[str, TensorSpec]:
 
 
 def alone(port: Port) -> Port:
-    """The same argument or result where one rank holds all of it."""
+    """Returns the same argument or result, held entirely by one rank."""
     whole = Box((0,) * len(port.spec.shape), port.spec.shape)
     return Port(port.name, port.spec, port.spec, (whole,), positive=port.positive)
 
 
 def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port, ...]) -> None:
-    """RunError where the types of a local function are not those that the shardings make of the global ones."""
+    """Raises RunError if the types of a local function are not those that the shardings give for the global ones."""
     type_ = function.attributes["function_type"].value
     for types, expected in ((type_.inputs, arguments), (type_.results, results)):
         local = [str(one) for one in types if not is_token(one)]
@@ -248,7 +248,7 @@ def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port,
 
 
 def donated_arguments(function: Any) -> frozenset[int]:
-    """The arguments whose memory a call may overwrite, by the attributes that JAX gives them."""
+    """Returns the numbers of the arguments whose memory a call may overwrite, by the attributes that JAX gives them."""
     attributes = function.attributes.get("arg_attrs") or ()
     return frozenset(index for index, of in enumerate(attributes) if any(name in of for name in _DONATED))
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A compiled program, what runs one, and how long the parts of a run took on each rank."""
+"""A compiled program, the engines that run it, and the times of the parts of a run on each rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.sharding.layout import Box
 
-# What a lowered module says of the memory that it needs.
+# The attribute of a lowered module with the memory that it needs.
 PEAK_BYTES: Final = "program:peak_bytes"
 
 
@@ -21,7 +21,7 @@ PEAK_BYTES: Final = "program:peak_bytes"
 class Port:
     """An argument or a result.
 
-    name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: what one rank holds, which is
+    name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: the shard of one rank, which is
     padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
     in the mesh, whose local tensor is of zeros; sharding: for tables; donated: whether a call may overwrite it;
     positive: whether the program takes its square root or logarithm.
@@ -42,8 +42,8 @@ class Lowered:
 
     Attributes:
         text: the module.
-        code: an object file for CPUs as this machine's; empty where each rank is to make machine code.
-        compile_time: the seconds that making it took.
+        code: an object file for CPUs as this machine's; empty if each rank compiles the module.
+        compile_time: the seconds that it took to compile.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What each of `ranks` devices runs: the function `entry` of a module, in the form that its engine takes.
+    """The program of each of `ranks` devices: the function `entry` of a module, in the form that its engine takes.
 
     In the LLVM dialect the function takes and returns local tensors as memrefs, by its C interface
     (`llvm.emit_c_interface`); in StableHLO as they are, see `xla_module`, and it is called `main`.
@@ -74,7 +74,7 @@ class Program:
     def peak_bytes(self) -> int | None:
         """The most memory that a call needs on a rank, as predicted: arguments, intermediate values and results.
 
-        None where the module does not say that.
+        None if the module has no prediction.
         """
         found = re.search(rf'"{PEAK_BYTES}" = (\d+) : i64', self.text)
         return int(found[1]) if found else None
@@ -93,8 +93,7 @@ class Devices(Protocol):
     def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
         """Runs the program on global inputs in storage form, or tensors that devices hold as arguments or results.
 
-        It is called `repeat` times, each time with the same inputs, for its times; what is donated has to be an array
-        then.
+        It is called `repeat` times with the same inputs, to measure times; donated inputs have to be arrays then.
         """
         ...
 
@@ -112,15 +111,15 @@ class Devices(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends the devices, and frees what they hold."""
+        """Ends the devices, and frees the tensors that they hold."""
         ...
 
 
 class Engine(Protocol):
-    """Something that runs programs."""
+    """An engine that runs programs."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """The local results of each rank, for global inputs; both in storage form. RunError where a rank fails."""
+        """Returns the local results of each rank for global inputs, in storage form; raises RunError on failure."""
         ...
 
 
@@ -133,7 +132,7 @@ class DeviceEngine(Engine, Protocol):
 
 
 def run_and_close(devices: Devices, inputs: Sequence[Array], ranks: int, repeat: int = 1) -> list[list[Array]]:
-    """Returns the local results of each rank, of the last of `repeat` calls, from devices that are closed then."""
+    """Returns the local results of each rank, of the last of `repeat` calls, and closes the devices."""
     try:
         of_results = devices.fetch(devices(inputs, repeat))
     finally:
@@ -143,9 +142,10 @@ def run_and_close(devices: Devices, inputs: Sequence[Array], ranks: int, repeat:
 
 @dataclass(frozen=True, slots=True)
 class MessageTimes:
-    """What one call spent on messages, in seconds.
+    """The times of messages in one call, in seconds.
 
-    waited: in the functions of MPI; overlapped: elsewhere, while a message was under way; calls: of functions of MPI.
+    waited: in the functions of MPI; overlapped: elsewhere, while a message was under way; calls: the number of calls
+    of functions of MPI.
     """
 
     waited: float
@@ -155,11 +155,11 @@ class MessageTimes:
 
 @dataclass(frozen=True, slots=True)
 class RankTimes:
-    """What the parts of a rank's work took, in seconds and bytes; None for a part that it has not done.
+    """The costs of the parts of a rank's work, in seconds and bytes; None for a part that it has not done.
 
-    load: to have its place among the ranks; compile: to machine code, also where another process makes it; runs: of the
+    load: to have its place among the ranks; compile: to machine code, also in another process; runs: of the
     calls with the last inputs, each from when all ranks have their inputs to the results; messages: of the last of
-    them; peak_bytes: the most memory that a call has had, its inputs included.
+    them; peak_bytes: the most memory of a call, including its inputs.
     """
 
     load: float | None = None
@@ -170,7 +170,7 @@ class RankTimes:
 
     @property
     def first_run(self) -> float | None:
-        """The first call."""
+        """The seconds of the first call."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -180,7 +180,7 @@ class RankTimes:
 
     @property
     def parts_done(self) -> int:
-        """How many of loading, compiling and running are done."""
+        """The number of parts, of loading, compiling and running, that are done."""
         return sum(one is not None for one in (self.load, self.compile, self.first_run))
 
 

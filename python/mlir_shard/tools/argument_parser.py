@@ -30,7 +30,7 @@ class _PrintCompletion(argparse.Action):
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """One that takes no abbreviations, has --version and --print-completion, and raises UsageError."""
+    """A parser without abbreviations, with --version and --print-completion, that raises UsageError."""
 
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
         super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False)
@@ -43,7 +43,7 @@ class ArgumentParser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What all ways to parse begin with; UsageError that names the nearest options where one is unknown."""
+        """Parses arguments, for all ways to parse; raises UsageError with the nearest options for an unknown one."""
         # argparse complains of what is missing first, and takes what follows an unknown option for one more argument.
         self._check_flags(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
@@ -73,7 +73,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
 @dataclasses.dataclass(frozen=True)
 class OneOf:
-    """A reader of one of some names; `complaint` follows the text that is none of them."""
+    """A reader of one of some names; `complaint` follows any other text in the error."""
 
     names: Sequence[str]
     complaint: str
@@ -86,7 +86,7 @@ class OneOf:
 
 
 def number(complaint: str, least: int = 0, end: float = float("inf")) -> Callable[[str], int]:
-    """A reader of an integer of at least `least` and less than `end`; `complaint` follows the text that is none."""
+    """Returns a reader of an integer from `least` up to `end`, exclusive; `complaint` follows any other text."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) < end:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Command lines of the tools: the driver's options, flags that are passes, exit statuses.
 
-Every flag of shard-opt that is not the driver's is a pass, in the order of the flags. A tool ends with a status and
-one line for what went wrong, never with a traceback.
+Every flag of shard-opt that is not an option of the driver is a pass, in the order of the flags. A tool ends with a
+status and one line about an error, never with a traceback.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class UsageError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PassFlag:
-    """`--name=options` as given; options is empty where there is no `=`."""
+    """`--name=options` as given; options is empty without `=`."""
 
     name: str
     options: str
@@ -42,10 +42,10 @@ class PassFlag:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DriverOption:
-    """One option of the driver, without the name.
+    """One option of the driver, without its name.
 
-    read: from the text of the value to the field's value, UsageError or ValueError where it is none.
-    value: how `--help` names the value, empty for a switch; implied: the text of a value that is left out, None where
+    read: converts the text of the value to the field's value; raises UsageError or ValueError if the text is invalid.
+    value: the name of the value in `--help`, empty for a switch; implied: the text of a value that is left out, None if
     it cannot be; repeats: whether values of several occurrences are joined.
     """
 
@@ -99,7 +99,7 @@ def _read_shell(text: str) -> str:
 
 
 def _option(name: str, help: str, value: str, default: Any = None, **described: Any) -> Any:
-    """A field that the option `name` sets; `described` are fields of its `DriverOption`."""
+    """Returns a field that the option `name` sets; `described` are fields of its `DriverOption`."""
     return dataclasses.field(default=default, metadata={name: DriverOption(help, value, **described)})
 
 
@@ -211,7 +211,7 @@ _ALIASES: Mapping[str, str] = {"h": "help"}
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """Reads the command line; flags that are no options of the driver are taken for passes, whatever their names.
+    """Reads the command line; flags that are not options of the driver are passes, whatever their names.
 
     Raises:
         UsageError: a value that is missing, wrong or given twice, or a second input file.
@@ -276,7 +276,7 @@ TRACEBACK_VARIABLE = "MLIR_SHARD_TRACEBACK"
 
 
 def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
-    """What `drive` returns; `failure` for any error, 130 where it was interrupted, after a line on standard error."""
+    """Returns the result of `drive`; `failure` for any error, 130 for an interrupt, after a line on standard error."""
     standard_streams.reserve()
     try:
         interrupts.raise_from_now_on()
@@ -312,7 +312,7 @@ def _status_or_failure(tool: str, drive: Callable[[], int], failure: int) -> int
 
 
 def _flushed(drive: Callable[[], int]) -> int:
-    """What `drive` returns or exits with, once all that it has printed is written."""
+    """Returns the result of `drive`, or raises its SystemExit, after standard output is flushed."""
     try:
         status = drive()
     except SystemExit:

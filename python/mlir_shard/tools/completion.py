@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Completion of command lines in bash: a script with all that can be completed in it.
+"""Completion of command lines in bash: a script that contains all completions.
 
 The script is printed once, when the shell is set up, so that completing starts no Python.
 """
@@ -18,10 +18,10 @@ _FILE_VALUES = ("FILE", "FILE.py", "DIR", "ARRAYS")
 
 @dataclass(frozen=True)
 class Completions:
-    """What can be completed of a command.
+    """The completions of a command.
 
-    flags: with their dashes; values: by the flag, whose value is the next word or behind an equals sign, or by the
-    text that ends with the equals sign, `--pass=option=`, where it can be behind that alone; files: the flags whose
+    flags: with their dashes; values: by the flag, whose value is the next word or follows an equals sign, or by text
+    that ends with the equals sign, such as `--pass=option=`, if the value can only follow that; files: the flags whose
     values are files.
     """
 
@@ -31,7 +31,7 @@ class Completions:
 
 
 def of_parser(parser: argparse.ArgumentParser) -> Completions:
-    """The flags of an argparse parser; values are the choices of their arguments, or names of a reader `OneOf`."""
+    """Returns the flags of an argparse parser; values are the choices of arguments, or names of a reader `OneOf`."""
     flags: list[str] = []
     values: dict[str, Sequence[str]] = {}
     files: list[str] = []
@@ -47,7 +47,7 @@ def of_parser(parser: argparse.ArgumentParser) -> Completions:
 
 
 def of_shard_opt() -> Completions:
-    """The options of shard-opt, and all passes and pipelines with their options, those of loaded plugins included."""
+    """Returns the options of shard-opt, and all passes and pipelines with their options, including those of plugins."""
     from mlir_shard.passes import host_listing, host_passes, registry
     from mlir_shard.tools.command_line import OPTIONS
 
@@ -115,7 +115,7 @@ complete -F {function} {command}
 
 
 def script(command: str, completions: Completions) -> str:
-    """The text of the script that completes a command in bash 4 or later."""
+    """Returns the text of the script that completes a command in bash 4 or later."""
     return _BASH.format(
         command=command,
         function=f"_{command.replace('-', '_')}",

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The help of shard-opt: its options, the passes by the stages that they belong to, and what each pass does."""
+"""The help of shard-opt: its options, the passes by stage, and the description of each pass."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _ALL = "all"
 
 
 def help_text(with_options: bool = False) -> str:
-    """The usage, the options of the driver, and the passes by stages; with the options of passes if wanted."""
+    """Returns the usage, the options of the driver, and the passes by stage, on request with their options."""
     usage = [line for paragraph in _USAGE for line in textwrap.wrap(paragraph, _width()) or [""]]
     lines = [*usage, "", "Options:", *(line for name in OPTIONS for line in _driver_option(name))]
     return "\n".join([*lines, "", *_passes(with_options)]) + "\n"
 
 
 def passes_text() -> str:
-    """All that `--list-passes` prints."""
+    """Returns the output of `--list-passes`."""
     return "\n".join(_passes(with_options=False)) + "\n"
 
 
 def text_on(names: Sequence[str]) -> str:
-    """What `--help=NAME,...` prints; of `all` the help with the options of all passes.
+    """Returns the output of `--help=NAME,...`; for `all`, the help with the options of all passes.
 
     Raises:
         UsageError: one of the names is neither a pass or pipeline nor an option.
@@ -151,7 +151,7 @@ def _group(title: str, summaries: Mapping[str, Summary], with_options: bool) -> 
 
 @functools.cache
 def _width() -> int:
-    """The width of the terminal, at most `_WIDTH`, which it is where the output is no terminal."""
+    """Returns the width of the terminal, at most `_WIDTH`, and `_WIDTH` if the output is not a terminal."""
     if not sys.stdout.isatty():
         return _WIDTH
     return max(_LEAST_WIDTH, min(_WIDTH, os.get_terminal_size(sys.stdout.fileno()).columns))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Reported(Exception):
-    """What was given cannot be used; the diagnostics have been printed."""
+    """The error for input that cannot be used and whose diagnostics have been printed."""
 
 
 def load_passes(files: Iterable[str], console: Console) -> None:
@@ -31,14 +31,14 @@ def load_passes(files: Iterable[str], console: Console) -> None:
 
 
 def read_module(path: str, context: Any, console: Console) -> Any:
-    """Returns the module in a file, or of standard input for `-`; raises `Reported`, or UsageError without a file."""
+    """Returns the module in a file or, for `-`, of standard input; raises `Reported`, or UsageError without a file."""
     from mlir_shard.tools import source
 
     return parse_module(source.read(path), context, console)
 
 
 def parse_module(read: Source, context: Any, console: Console) -> Any:
-    """Returns the module of a source, which the console is told of; raises `Reported`."""
+    """Returns the module of a source, which is added to the console; raises `Reported`."""
     from mlir_shard import asm
     from mlir_shard.dialects.parsing import parse
     from mlir_shard.passes import diagnostic

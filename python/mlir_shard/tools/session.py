@@ -30,7 +30,7 @@ _EXPECTED = re.compile(
 
 @dataclasses.dataclass(slots=True)
 class Expectation:
-    """A diagnostic that the input expects: at `line`, None for no position; `position` is that of the comment."""
+    """A diagnostic that the input expects, at `line`, or None for no position; `position` is that of the comment."""
 
     severity: str
     text: str
@@ -41,7 +41,7 @@ class Expectation:
 
 
 class Verifier:
-    """Collects diagnostics and reports those that were not expected, and expected ones that did not come."""
+    """A collector of diagnostics that reports unexpected ones, and expected ones that are missing."""
 
     def __init__(self, source: Source, only_expected: bool = False) -> None:
         self._name = source.name
@@ -87,7 +87,7 @@ class Verifier:
             return re.compile(re.escape(text))
 
     def report(self, diagnostic: Diagnostic) -> None:
-        """Takes a diagnostic and its notes."""
+        """Records a diagnostic and its notes."""
         position = diagnostic.position
         if not self._matches(diagnostic.severity, diagnostic.message, position) and not self._only_expected:
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
@@ -110,7 +110,7 @@ class Verifier:
         return False
 
     def problems(self) -> tuple[Diagnostic, ...]:
-        """What was not as expected, as errors; empty where all was."""
+        """Returns the deviations from expectations, as errors; empty if there are none."""
         missing = [
             error(f'expected {one.severity} "{one.text}" was not produced', one.position)
             for one in self._expected
@@ -120,7 +120,7 @@ class Verifier:
 
 
 class Session:
-    """What the parts of an input have in common."""
+    """The state that the parts of an input share."""
 
     def __init__(self, arguments: Arguments, pipeline: Nest, console: Console, timing: Timing) -> None:
         self.succeeded = True
@@ -132,7 +132,7 @@ class Session:
         self._instrumentations = self._make_instrumentations()
 
     def process(self, part: Source) -> str | bytes:
-        """The module of a part after all passes, as text or bytecode; empty where there was an error."""
+        """Returns the module of a part after all passes, as text or bytecode; empty if there was an error."""
         mode = self._arguments.verify_diagnostics
         if mode is None:
             text = self._transform(part, self._console.report)
@@ -247,7 +247,7 @@ class Session:
 
 
 def _reported(context: Any, report: Report) -> AbstractContextManager[None]:
-    """Hands the diagnostics of a context to `report`."""
+    """Passes the diagnostics of a context to `report`, as a context manager."""
 
     def handle(one: Any) -> bool:
         report(diagnostic.from_host(one))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-run; returns its exit status: 0, 1 for a mismatch or any error, 130 where it was interrupted."""
+    """Runs shard-run; returns its exit status: 0, 1 for a mismatch or any error, 130 for an interrupt."""
     given, found = sys.argv[1:] if argv is None else argv, place()
     if found is None or found.size == 1:
         return exit_status(TOOL, lambda: _drive(run_arguments.parse(given)))
@@ -48,7 +48,7 @@ def _run(arguments: RunArguments) -> run_steps.Ended:
 
 
 def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
-    """All ranks have the same command line: the first one reports what is wrong with it."""
+    """Parses the command line, which is the same on all ranks; only the first rank reports errors in it."""
     try:
         with contextlib.redirect_stdout(sys.stdout if found.rank == 0 else io.StringIO()):
             arguments = run_arguments.parse(given)
@@ -62,7 +62,7 @@ def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
 
 
 def _drive_launched(arguments: RunArguments) -> int:
-    """Is one of the ranks that a launcher has started; the exit status is the same on all."""
+    """Runs one of the ranks that a launcher has started; returns the exit status, which is the same on all."""
     from mlir_shard.runtime.launch import launched
 
     joined: list[MpiProcess] = []
@@ -112,7 +112,7 @@ def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
 
 
 def _status(drive: Callable[[], int], passed_on: type[BaseException] | tuple[type[BaseException], ...] = ()) -> int:
-    """What `drive` returns, or 1 after saying what it raised, unless that is `passed_on`."""
+    """Returns the result of `drive`, or 1 after reporting its error; raises errors that are `passed_on`."""
     from mlir_shard.runtime.error import RunError
     from mlir_shard.tools.source import Console
 

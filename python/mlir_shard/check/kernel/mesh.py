@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The devices of a mesh, and integers that each of them has."""
+"""The devices of a mesh, and integers for each device."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mlir_shard.deferred import numpy as np
 
 
 class Mesh:
-    """The positions of devices, which indices have as the variables -1, -2 and so on.
+    """The positions of devices, which are the variables -1, -2 and so on of indices.
 
     Attributes:
         axes: the sizes of the mesh axes, major to minor; sizes: with those of tables, which are variables too.
-        devices: how many there are.
+        devices: the number of devices.
     """
 
     def __init__(self, axes: Sequence[int]) -> None:
@@ -26,7 +26,7 @@ class Mesh:
         self._numbers: dict[bytes, int] = {}
 
     def table(self, entries: Any) -> int:
-        """The variable that is a number, from 0 on, of each device."""
+        """Returns the variable of a table with a number, from 0 on, for each device."""
         key = entries.tobytes()
         if key not in self._numbers:
             self._numbers[key] = -1 - len(self.sizes)
@@ -35,11 +35,11 @@ class Mesh:
         return self._numbers[key]
 
     def places(self) -> Any:
-        """The position along each mesh axis of each device, as rows."""
+        """Returns the position along each mesh axis of each device, as rows."""
         return np.indices(self.axes).reshape(len(self.axes), -1)
 
     def along(self, axes: Sequence[int], unit: int) -> Terms:
-        """The position along mesh axes, major to minor, as terms of which the minor one has the stride `unit`."""
+        """Returns the position along mesh axes, major to minor, as terms; `unit` is the stride of the minor one."""
         found = list[tuple[int, int]]()
         for axis in reversed(axes):
             found.append((unit, -1 - axis))
@@ -47,7 +47,7 @@ class Mesh:
         return tuple(found[::-1])
 
     def by_device(self, entry: Entry) -> Any:
-        """What the mesh axes and tables add to an index, for each device."""
+        """Returns the offset of an index plus its terms of mesh axes and tables, for each device."""
         places, total = self.places(), np.full(self.devices, entry[0], np.int64)
         for stride, variable in entry[1]:
             axis = -1 - variable

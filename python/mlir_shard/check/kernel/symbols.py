@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of symbols: each element on each device is a term, and each op does to arrays of terms what it says.
+"""Tensors of symbols: each element on each device is a term, and each op is applied to arrays of terms.
 
 Two programs compute the same if their results are the same terms. A tensor is an array of the numbers of terms, with a
-first dimension for devices, which is of size 1 if all devices have the same.
+first dimension for devices, which is of size 1 if the tensor is uniform across devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.check.kernel.terms import FLOATS, UNKNOWN, Terms, entries_of, nu
 from mlir_shard.deferred import numpy as np
 
 MOST, FEW = 2**24, 2**21
-"""How much is computed for one check, at most or to begin with: an element counts one."""
+"""The most that is computed for one check, and in its first attempt, where an element counts one."""
 _MOST_AT_ONCE = 2**23
 # An op on distinct operands, and each of its operands.
 _PER_ROW, _PER_TERM = 48, 8
@@ -58,7 +58,7 @@ class Tensor:
 
 
 class Symbols:
-    """The meaning of tensors as arrays of terms; both programs of a check have the same terms.
+    """The meaning of tensors as arrays of terms; both programs of a check share the terms.
 
     Attributes:
         is_spent: whether there are more elements than may be computed.
@@ -73,7 +73,7 @@ class Symbols:
         self.is_spent = False
 
     def spend(self, count: int) -> None:
-        """Takes note that elements are computed. Raises NotCertified if these are too many."""
+        """Counts elements that are computed. Raises NotCertified if there are too many."""
         self._left -= count
         if self._left < 0 or count > _MOST_AT_ONCE:
             self.is_spent = True
@@ -107,7 +107,7 @@ class Symbols:
         return Tensor(np.broadcast_to(found, (len(found), *shape)))
 
     def _positions(self, entry: Entry, sizes: Sequence[int]) -> Any:
-        """An affine index at each position, on each device or on all."""
+        """Returns an affine index at each position, for each device or once for all."""
         devices = tuple(term for term in entry[1] if term[1] < 0)
         own = self.mesh.by_device((entry[0], devices)) if devices else np.array([entry[0]])
         grid = np.ogrid[tuple(map(slice, sizes))]
@@ -155,7 +155,7 @@ class Symbols:
         return Tensor(np.concatenate(self._together(values), axis=1 + dim))
 
     def _together(self, values: Sequence[Tensor]) -> list[Any]:
-        """The arrays of values, for as many devices."""
+        """Returns the arrays of values, all for the same number of devices."""
         devices = max(len(value.terms) for value in values)
         self.spend(sum(devices * prod(value.shape) for value in values))
         return [np.broadcast_to(value.terms, (devices, *value.shape)) for value in values]
@@ -169,7 +169,7 @@ class Symbols:
         return found.reshape(rows.shape[:-1])
 
     def _by_row(self, rows: Any, compute: Callable[[Any], int]) -> Any:
-        """What is computed of each row, once for equal rows."""
+        """Returns the term that is computed of each row; equal rows are computed once."""
         if not len(rows):
             return np.zeros(0, np.int64)
         flat = rows.reshape(len(rows), -1)
@@ -181,7 +181,7 @@ class Symbols:
         return np.array([compute(row) for row in rows[first].tolist()], np.int64)[at]
 
     def _combined(self, kind: str, terms: Any, times: int = 1) -> Any:
-        """A reduction along the last dimension, in any order."""
+        """Returns a reduction along the last dimension, in any order."""
         rows = np.sort(terms.reshape(prod(terms.shape[:-1]), terms.shape[-1]), axis=1)
         times = 1 if kind in IDEMPOTENT else times
         return self._by_row(rows, lambda row: self.terms.combined(kind, row * times)).reshape(terms.shape[:-1])
@@ -253,7 +253,8 @@ class Symbols:
         return Tensor(found)
 
     def _along(self, op: tuple[Any, ...], row: Any, outs: Sequence[int], places: int) -> int:
-        """What an op makes of all that it reads for one position, in any order but for the positions that it reads."""
+        """Returns the term of an op for one position from its reads, which are ordered only by the positions in
+        them."""
         if op[0] == "lookup":
             return self.terms.looked_up(None, row)
         if op[0] == "update":
@@ -272,7 +273,7 @@ class Symbols:
 
     @staticmethod
     def _spread(terms: Any, at: Sequence[int], rank: int) -> Any:
-        """An array with its dimensions at places among those of all labels; one label may have two."""
+        """Returns an array with its dimensions at places among all labels; a label of two takes the diagonal."""
         for first in range(len(at)):
             for second in range(len(at) - 1, first, -1):
                 if at[first] == at[second]:
@@ -314,14 +315,14 @@ class Symbols:
         return Tensor(self._repeated(terms.transpose(order).reshape(*(mesh[axis] for axis in rest), *joint), axes))
 
     def _repeated(self, terms: Any, axes: Collection[int]) -> Any:
-        """What all devices along axes have, by the other mesh axes and positions, for each device."""
+        """Returns for each device the terms that devices along axes share, given by the other mesh axes."""
         mesh = self.mesh.axes
         shape = terms.shape[len(mesh) - len(axes) :]
         found = terms.reshape(*(1 if axis in axes else size for axis, size in enumerate(mesh)), *shape)
         return np.broadcast_to(found, (*mesh, *shape)).reshape(self.mesh.devices, *shape)
 
     def of_each(self, value: Tensor) -> Any:
-        """The terms of each device."""
+        """Returns the terms of each device."""
         return np.broadcast_to(value.terms, (self.mesh.devices, *value.shape))
 
     @staticmethod
@@ -359,7 +360,7 @@ class Symbols:
     # What is known of a tensor.
 
     def _number(self, value: Tensor) -> Any:
-        """The number that a value is everywhere, None if it is none."""
+        """Returns the number that a value is everywhere; None if it is not one number."""
         terms = value.terms.reshape(-1)
         return self.terms.value(int(terms[0])) if len(terms) and (terms == terms[0]).all() else None
 
@@ -373,11 +374,11 @@ class Symbols:
         return repr(found)
 
     def _numbers(self, value: Tensor) -> list[Any]:
-        """The number that a scalar is on each device, None where it is none."""
+        """Returns the number that a scalar is on each device; None where it is not a number."""
         return [self.terms.value(one) for one in self.of_each(value).ravel().tolist()]
 
     def entry_of_devices(self, entries: Any) -> Entry:
-        """The index that is a number of each device."""
+        """Returns the index with the given number on each device."""
         low = int(entries.min())
         return low, ((1, self.mesh.table(entries - low)),)
 

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Terms: numbers, elements of arguments, and ops on terms, of which equal ones are one.
+"""Terms: numbers, elements of arguments, and ops on terms. Equal terms are one.
 
-Sums and products are of any order and nesting. An op on numbers is the number that it computes, if that is exact or as
-IEEE 754 rounds it.
+Sums and products do not depend on order and nesting. An op on numbers is the number that it computes, if that is exact
+or rounded by IEEE 754.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlir_shard.check.kernel.kinds import IDEMPOTENT, KINDS, NEUTRAL, ZEROS, fit
 from mlir_shard.deferred import numpy as np
 
 UNKNOWN = 0
-"""The term of an element of which nothing is known."""
+"""The term of an unknown element."""
 FLOATS = {"f64": "float64", "f32": "float32", "f16": "float16"}
 # What is exact on integers, and rounded as IEEE 754 says on floats.
 _FOLDED = {
@@ -67,7 +67,7 @@ _DOMINANT = {"and": False, "or": True}
 
 
 def number(text: str) -> Any:
-    """The number that a text is, None if it is none."""
+    """Returns the number that a text spells; None if it does not spell one."""
     if text in ("True", "False"):
         return text == "True"
     for of in (int, float):
@@ -79,7 +79,7 @@ def number(text: str) -> Any:
 
 
 def entries_of(attribute: Any) -> Any:
-    """The numbers of a constant, None where they are of a type that has no numbers in Python."""
+    """Returns the numbers of a constant; None if they are of a type without numbers in Python."""
     element = str(attribute.type.element_type)
     try:
         entries = np.array(attribute)
@@ -90,7 +90,7 @@ def entries_of(attribute: Any) -> Any:
 
 
 def folded(op: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
-    """What an op computes of numbers; None for other ops, for integers that wrap, and where it is not finite."""
+    """Returns the result of an op on numbers; None for other ops, wrapping integers, and non-finite numbers."""
     name, element = str(op[0]).partition(".")[2], op[1] if len(op) > 1 else ""
     if op[0] == "compare" or name in _COMPARED:
         order = _ORDERS.get(op[1] if op[0] == "compare" else _COMPARED[name])
@@ -123,7 +123,7 @@ def folded(op: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
 
 
 def _converted(name: str, element: str, of: Any) -> Any:
-    """A number as one of another type; a float becomes the integer towards zero, or in tosa the nearest one."""
+    """Returns a number converted to another type; floats are rounded to integers towards zero, to nearest in tosa."""
     if isinstance(of, bool):
         if name not in _UNSIGNED:
             return None
@@ -148,7 +148,7 @@ class Terms:
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def term(self, *key: Any) -> int:
-        """The number of a term."""
+        """Returns the number of a term."""
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.keys)
@@ -156,21 +156,21 @@ class Terms:
         return found
 
     def number(self, of: Any) -> int:
-        """The term of a boolean, an integer or a float."""
+        """Returns the term of a boolean, an integer or a float."""
         return self.term("number", repr(of))
 
     def value(self, term: int) -> Any:
-        """The number that a term is, None if it is none."""
+        """Returns the number that a term is; None if it is not a number."""
         key = self.keys[term]
         return number(key[1]) if key[0] == "number" else None
 
     def may_equal(self, some: Iterable[int], others: Iterable[int]) -> bool:
-        """Whether terms are not known to be different numbers."""
+        """Returns whether terms are not known to be different numbers."""
         pairs = zip(some, others, strict=True)
         return all(one == other or None in (self.value(one), self.value(other)) for one, other in pairs)
 
     def combined(self, kind: str, parts: Iterable[int]) -> int:
-        """A reduction of terms in any order, with those that they are reductions of themselves."""
+        """Returns a reduction of terms in any order, with nested reductions of the same kind merged into it."""
         count = Counter[int]()
         for one in parts:
             key = self.keys[one]
@@ -206,7 +206,7 @@ class Terms:
         return self.term(kind, tuple(sorted(left.items())))
 
     def _expanded(self, factors: dict[int, int]) -> int | None:
-        """A product with one sum that is not long is the sum of products, and that with negative factors has a sign."""
+        """Returns a product with one short sum as a sum, or one of negative factors with its sign; else None."""
         negatives = [one for one, times in factors.items() if self.keys[one][0] == "negative" for _ in range(times)]
         if negatives:
             others = [one for one, times in factors.items() if one not in negatives for _ in range(times)]
@@ -219,7 +219,7 @@ class Terms:
         return self.combined("add", (self.combined("multiply", [*others, part]) for part in self._parts(sums[0])))
 
     def _is_short(self, term: int, factors: Iterable[int]) -> bool:
-        """Whether a term is a sum that is multiplied part by part."""
+        """Returns whether a term is a sum that is short enough to be multiplied part by part."""
         if self.keys[term][0] != "add":
             return False
         are_numbers = all(self.keys[one][0] == "number" for one in factors)
@@ -229,7 +229,7 @@ class Terms:
         return [one for one, times in self.keys[term][1] for _ in range(times)]
 
     def applied(self, op: tuple[Any, ...], terms: tuple[int, ...]) -> int:
-        """An op on one element of each operand."""
+        """Returns the term of an op on one element of each operand."""
         name = op[0]
         if name == "stablehlo.select":
             condition = self.value(terms[0])
@@ -278,7 +278,7 @@ class Terms:
         return self.term("negative", term)
 
     def several(self, op: tuple[Any, ...], row: Any) -> int:
-        """A reduction of several tensors at once: of one that starts with the same numbers it is one reduction."""
+        """Returns a reduction of several tensors; nested ones that start with the same numbers are merged into it."""
         count = len(row[0]) // 2
         start, parts = tuple(row[0][count:]), list[Any]()
         for one in row:
@@ -292,7 +292,7 @@ class Terms:
         return self.term("several", op, tuple(sorted(parts)), start)
 
     def looked_up(self, base: int | None, row: Any) -> int:
-        """The sum of what is where numbers are positions; or what is there, and the base where nothing is."""
+        """Returns the sum of the terms whose numbers equal their positions; with a base the only one, else the base."""
         half, certain, cases = (len(row[0]) - 1) // 2, list[int](), list[Any]()
         for term, *pairs in row:
             pairs = [pair for pair in zip(pairs[:half], pairs[half:], strict=True) if pair[0] != pair[1]]

@@ -35,7 +35,7 @@ NAMES = {
 
 
 def aligned(lemmas: Lemmas, values: Sequence[Value]) -> tuple[list[tuple[int, ...]], list[Index], Any]:
-    """The dims that fit values of one shape, their indices in these, and a function to the sizes of variables."""
+    """Returns common dims of values of one shape, their indices in these, and a function from variables to sizes."""
     labels = [str(dim) for dim in range(len(values[0].dims))]
     dims, indices, _ = lemmas._aligned([(value, labels) for value in values], "pointwise")
     found = [dims[label] for label in labels]
@@ -43,7 +43,7 @@ def aligned(lemmas: Lemmas, values: Sequence[Value]) -> tuple[list[tuple[int, ..
 
 
 def computed(lemmas: Lemmas, name: str, values: Sequence[Value], element: str) -> Value | None:
-    """The result of an integer op on affine indices, if it is one and does not wrap."""
+    """Returns the result of an integer op on affine indices if it is affine and does not wrap; else None."""
     if not width(element) or any(value.node.op[0] != "index" or not width(value.node.op[1]) for value in values):
         return None
     try:
@@ -100,7 +100,7 @@ def _combined(first: Entry, second: Entry, one: int, other: int) -> Entry:
 
 
 def compared(lemmas: Lemmas, direction: str, left: Value, right: Value) -> Value | None:
-    """The comparison of affine indices: whether an index is positive, or whether it is zero."""
+    """Returns a comparison of affine indices as a test whether an index is positive or zero; None for other values."""
     if any(value.node.op[0] != "index" or not width(value.node.op[1]) for value in (left, right)):
         return None
     try:
@@ -127,7 +127,7 @@ def _everywhere(lemmas: Lemmas, number: str, dims: Sequence[Sequence[int]]) -> V
 
 
 def selected(lemmas: Lemmas, condition: Value, then: Value, otherwise: Value) -> Value:
-    """A selection; one between a value and a number at the end of the value is the value extended by the number."""
+    """Returns a selection; one between a value and a number beyond its end is the value extended by the number."""
     if condition.node.op[0] == "constant" and condition.node.op[2] in ("True", "False"):
         return then if condition.node.op[2] == "True" else otherwise
     if then == otherwise:
@@ -150,10 +150,11 @@ def selected(lemmas: Lemmas, condition: Value, then: Value, otherwise: Value) ->
 
 
 def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | None:
-    """A lookup in a shard, masked where the shard has what is looked for: a sum over the positions of the shard.
+    """Returns a lookup in a shard, masked by whether the shard has the positions, as a sum over positions; or None.
 
-    What is looked for is J - A between 0 and h, where A is the first position of the shard and h its last one, and the
-    condition is that all J are between A and A + h. Without the mask, J is then compared with A and the position.
+    The lookup is at J - A clamped between 0 and h, where A is the first position of the shard and A + h its last one,
+    and the condition is that all J are between A and A + h. Without the mask, J is then compared with A plus the
+    position.
     """
     try:
         dims, indices, size_of = aligned(lemmas, (condition, then))
@@ -205,13 +206,13 @@ def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | No
 
 
 def _is_clamped(direction: str, looked_for: Read, end: Entry, size_of: Any) -> bool:
-    """Whether a comparison with a number holds anyway, as what is compared is clamped."""
+    """Returns whether a comparison with a number always holds because the compared value is clamped."""
     op, (low, high) = looked_for[0].op, span(end, size_of)
     return op[0] == "clamped" and (int(op[2]) >= high if direction == "GE" else int(op[3]) <= low)
 
 
 def _read(nodes: Nodes, read: Read, size_of: Any) -> list[Read]:
-    """What the node of a read reads itself, at its index."""
+    """Returns the reads of the node of a read, at its index."""
     by: dict[Any, Entry] = dict(enumerate(read[1]))
     return [
         nodes.narrowed(inner, tuple(substituted(entry, by) for entry in entries), size_of)
@@ -220,7 +221,7 @@ def _read(nodes: Nodes, read: Read, size_of: Any) -> list[Read]:
 
 
 def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any] | None:
-    """The comparisons with affine indices that hold together if a node is true; None if there are others."""
+    """Returns the comparisons with affine indices whose conjunction a node is; None if it has other parts."""
     if not all(is_inside(entry, bound, size_of) for entry, bound in zip(index, node.bounds, strict=True)):
         return None
     found = list[Any]()
@@ -249,7 +250,7 @@ def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any
 
 
 def _is_masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, sign: int) -> bool:
-    """Whether a value is the filling already wherever the condition selects that, as it is extended by it there."""
+    """Returns whether a value equals the filling wherever the condition selects that, because it is extended by it."""
     if kept.node.op[0] != "extended" or not lemmas.is_number(filling):
         return False
     try:

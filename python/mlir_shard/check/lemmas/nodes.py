@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All nodes of one check: equal ones are one object, and padding that is not read is left out of what is read."""
+"""The nodes of one check: equal nodes are one object, and reads drop padding that they do not reach."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Nodes:
         reads: tuple[Read, ...],
         made: int = 0,
     ) -> Node:
-        """The node of this name, bounds and reads."""
+        """Returns the node of this name, bounds and reads."""
         if op[0] == "constant":
             # A number is the same in all types.
             op = ("constant", "", op[2])
@@ -68,13 +68,13 @@ class Nodes:
         return found
 
     def size_in(self, value: Value) -> Any:
-        """A function from the variables of a value's index to their sizes."""
+        """Returns a function from the variables of a value's index to their sizes."""
         sizes = [size for dim in value.dims for size in dim]
         mesh = self.mesh.sizes
         return lambda variable: sizes[variable] if variable >= 0 else mesh[-1 - variable]
 
     def value(self, node: Node, index: Index, dims: Sequence[Sequence[int]]) -> Value:
-        """The value in canonical form: digits that always occur side by side are one, and none is of size 1."""
+        """Returns the value in canonical form: digits always side by side are merged, and those of size 1 dropped."""
         strides = [linear(terms) for _, terms in index]
         first, kept, new, by = 0, list[tuple[int, ...]](), 0, dict[int, int]()
         for dim in dims:
@@ -109,7 +109,7 @@ class Nodes:
         return Value(*self.narrowed(node, value.index, self.size_in(value)), value.dims)
 
     def narrowed(self, node: Node, index: Index, size_of: Any) -> Read:
-        """What is read of a node, of one without the padding that is not read.
+        """Returns a read of a node as a read of one without the padding that it does not reach.
 
         An op on padded operands, read only outside the padding, equals the op on the unpadded operands.
         """
@@ -170,7 +170,7 @@ class Nodes:
         return narrow, tuple((index[at][0] - lows.get(at, 0), index[at][1]) for at in kept)
 
     def _entry_of_table(self, node: Node, index: Index) -> Read:
-        """An entry of a table of integers is an index."""
+        """Returns an entry of a table of integers at a constant index as an index; other reads are unchanged."""
         element = str(node.op[1].type.element_type)
         if not width(element) or any(
             not is_inside(entry, bound, int) for entry, bound in zip(index, node.bounds, strict=True)
@@ -182,7 +182,7 @@ class Nodes:
     def _with_used(
         self, node: Node, bounds: tuple[Bound, ...], reads: tuple[Read, ...], left: Sequence[int]
     ) -> tuple[Node, tuple[int, ...]]:
-        """A node with other reads, and which variables it keeps: those that are read, or that the op makes."""
+        """Returns a node with other reads, and the variables that it keeps: those read, or made by the op."""
         used = {variable for _, index in reads for _, terms in index for _, variable in terms}
         count = len(bounds)
         kept = [at for at in range(count) if at in used or left[at] >= len(node.bounds) - node.made]
@@ -194,7 +194,7 @@ class Nodes:
         return found, tuple(left[at] for at in kept)
 
     def _behind(self, node: Node, index: Index, size_of: Any) -> Read:
-        """What is read of an extended node: the number, where it is only that."""
+        """Returns a read of an extended node, as the constant that extends it if only that is read."""
         outside = False
         for entry, (low, high), (first, last) in zip(index, node.op[2], node.reads[0][0].bounds, strict=True):
             if not is_inside(entry, (None if low else first, None if high else last), size_of):
@@ -205,7 +205,7 @@ class Nodes:
 
     @staticmethod
     def _moved(node: Node, index: Index, size_of: Any) -> Read | None:
-        """What a copy, or one of the parts of a concatenation, reads at an index in its bounds; None if unknown."""
+        """Returns the read behind a copy or a part of a concatenation at an index in its bounds; None if unknown."""
         sizes = parts_of(node)
         start, count = 0, len(sizes)
         for at, size in enumerate(sizes):
@@ -223,7 +223,7 @@ class Nodes:
         return None
 
     def core(self, node: Node) -> Read:
-        """The node without the padding that it reads, and the index into it; its bounds are where it reads none.
+        """Returns the node without the padding that it reads, and the index into it; its bounds exclude the padding.
 
         A node that is a part of a wider one is read as a part of that, so that all parts of it have one core.
         """
@@ -254,7 +254,7 @@ class Nodes:
         return self._cores[node]
 
     def _unpadded(self, node: Node) -> list[Bound] | None:
-        """Where a node reads no padding: a range for each of its variables, None if it is not such a box."""
+        """Returns a range of each variable in which a node reads no padding; None if these ranges do not form a box."""
         if node.op[0] == "extended":
             return self._unpadded(node.reads[0][0])
         ranges = list(node.bounds)
@@ -276,7 +276,7 @@ class Nodes:
         return None if any(low is not None and high is not None and low >= high for low, high in ranges) else ranges
 
     def stripped(self, node: Node, index: Index, size_of: Any) -> Node:
-        """What an extended node extends, along those of its dimensions where the index is in the bounds of that."""
+        """Returns an extended node without the sides where the index is in the bounds of the inner node."""
         if node.op[0] != "extended":
             return node
         inner, _ = node.reads[0]
@@ -287,7 +287,7 @@ class Nodes:
         return node if sides == node.op[2] else self.extended(inner, node.op[1], sides)
 
     def extended(self, node: Node, number: Any, sides: tuple[tuple[bool, bool], ...]) -> Node:
-        """The node with a number behind the ends of its dimensions, at the low or at the high sides."""
+        """Returns the node with a number beyond the ends of its dimensions, at the low or at the high sides."""
         if not any(low or high for low, high in sides):
             return node
         if node.op[0] == "extended" and node.op[1] == number:
@@ -301,7 +301,7 @@ class Nodes:
         return self.node(("extended", number, sides), bounds, (), ((node, index),))
 
     def digits(self, value: Value, dims: Sequence[Sequence[int]]) -> Index:
-        """The index of a value with its digits cut into finer ones; the value's dims refine to `dims`."""
+        """Returns the index of a value with its digits cut into finer ones; the value's dims refine to `dims`."""
         by: dict[Any, Entry] = {}
         old = new = 0
         for coarse, fine in zip(value.dims, dims, strict=True):
@@ -322,5 +322,5 @@ class Nodes:
         return tuple(substituted(entry, by) for entry in value.index)
 
     def replaced(self, value: Value, by: Mapping[Any, Entry], dims: Sequence[Sequence[int]]) -> Value:
-        """The value with variables of its index replaced, all at once, and other dimensions."""
+        """Returns the value with variables of its index replaced, all at once, and other dimensions."""
         return self.value(value.node, tuple(substituted(entry, by) for entry in value.index), dims)

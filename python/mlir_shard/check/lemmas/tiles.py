@@ -20,7 +20,7 @@ _MOST_PARTS = 4096
 
 
 def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
-    """What each device received from another one, whose number `senders` is; it is any value for -1."""
+    """Returns the value that each device received from the device in `senders`; any value where that is -1."""
     found = list[Entry]()
     for entry in value.index:
         rows = lemmas.mesh.by_device(entry)[np.maximum(senders, 0)]
@@ -30,7 +30,7 @@ def received(lemmas: Lemmas, value: Value, senders: Any) -> Value:
 
 
 def merged(lemmas: Lemmas, chosen: Any, first: Value, second: Value) -> Value:
-    """The first value on devices that are chosen, and the second one on the others."""
+    """Returns the first value on the chosen devices, and the second one on the others."""
     if chosen.all() or first == second:
         return first
     places = np.where(chosen, 0, -FAR) * np.ones((max(len(first.dims), 1), 1), np.int64)
@@ -39,10 +39,10 @@ def merged(lemmas: Lemmas, chosen: Any, first: Value, second: Value) -> Value:
 
 
 def assembled(lemmas: Lemmas, base: Value, tile: Value, places: Any) -> Value:
-    """A tensor with a tile at a place of each device, where the last one counts and what is outside does not.
+    """Returns a tensor with a tile at a place of each device, over earlier ones; parts outside are ignored.
 
-    It is a node of the number of the device and the position; `covered` tells what it is of another node. A scalar has
-    one place too.
+    It is a node of the number of the device and the position; `covered` expresses it as a part of another node. A
+    scalar has one place too.
     """
     shape, rank = base.shape, len(places)
     pieces = list[tuple[Value, tuple[int, ...]]]()
@@ -65,11 +65,11 @@ class _Tile:
     """A tile of an assembled tensor.
 
     Attributes:
-        low, high: where it is on each device, a row for each dimension.
-        number: what it is everywhere; else `core` is the node without padding that it is of.
+        low, high: its bounds on each device, a row for each dimension.
+        number: its value if it is one number; else `core` is its node without padding.
         strides: of each dimension of the tensor in the index of the core.
         index: in the core; origin: the same, on each device, of the position zero in the tensor.
-        behind: the number that extends the core and where, if it is known.
+        behind: the number that extends the core and the sides where it does, if they are known.
     """
 
     def __init__(self, lemmas: Lemmas, value: Value, at: Any) -> None:
@@ -87,7 +87,7 @@ class _Tile:
                 row -= stride * at[dim]
 
     def holds(self, number: str, sides: Any) -> bool:
-        """Whether it is known to be a number where it is behind the end of the core along these sides."""
+        """Returns whether the tile is known to be a number beyond the end of the core on these sides."""
         if self.number is not None:
             return self.number == number
         return (
@@ -98,10 +98,10 @@ class _Tile:
 
 
 def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence[int]) -> Value | None:
-    """A box of an assembled tensor, if it is of one node on each device; else None.
+    """Returns a box of an assembled tensor if it is a part of one node on each device; else None.
 
-    The box is cut where a tile or the node ends. In each part the last tile must be the node there, or, where the node
-    ends, the number that extends it. If this is not so behind the end, nothing is claimed of it.
+    The box is cut where a tile or the node ends. In each part the last tile must equal the node or, beyond the end of
+    the node, the number that extends it. If it does not beyond the end, the elements there are unknown.
     """
     if not lemmas.is_assembly(value) or 0 in sizes:
         return None
@@ -144,9 +144,11 @@ def _of_one_node(
 def _cut_into_digits(
     lemmas: Lemmas, places: Sequence[tuple[Value, Any]], sizes: Sequence[int], *, is_cut: bool
 ) -> tuple[list[_Tile], list[tuple[int, ...]]] | None:
-    """The tiles, and the box, with a dimension for each digit of those dimensions that tiles have digits of.
+    """Returns the tiles and the dims of the box, with a dimension for each digit of dimensions cut into digits by
+    tiles.
 
-    If `is_cut`, a dimension that has tiles of one size side by side is cut into one that counts them and one in them.
+    If `is_cut`, a dimension that has tiles of one size side by side is cut into one that counts them and one within
+    them.
     """
     dims: list[tuple[int, ...]] = []
     for dim, size in enumerate(sizes):
@@ -181,7 +183,7 @@ def _cut_into_digits(
 
 
 def _common_strides(tiles: Sequence[_Tile], count: int, sizes: Sequence[int]) -> list[dict[int, int]] | None:
-    """The stride of each dimension of the tensor in the index of the core; tiles of size 1 have it by their places."""
+    """Returns the stride of each dimension in the index of the core, for tiles of size 1 from their places."""
     strides: list[dict[int, int]] = [{} for _ in range(count)]
     for tile in tiles:
         for one, other in zip(strides, tile.strides, strict=True):
@@ -215,7 +217,7 @@ def _column(sizes: Sequence[int]) -> Any:
 
 
 class _Box:
-    """A box of a tensor that is assembled of tiles, as a box of a node that they may be of."""
+    """A box of a tensor that is assembled of tiles, as a box of the node that they may be parts of."""
 
     def __init__(self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int]) -> None:
         self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
@@ -233,7 +235,7 @@ class _Box:
         self.origin = np.stack(rows) if rows else origin
 
     def _touches(self, origin: Any, low: Any, high: Any) -> Any:
-        """On which devices a box is not all out of the bounds of the core."""
+        """Returns on which devices a box is at least partly in the bounds of the core."""
         found = np.ones(origin.shape[1], bool)
         for row, of, (first, last) in zip(origin, self.strides, self.core.bounds, strict=True):
             if all(stride > 0 for stride in of.values()):
@@ -243,7 +245,7 @@ class _Box:
         return found
 
     def _cuts(self, dim: int) -> list[Any]:
-        """Where along a dimension a tile or the core ends on each device, in order."""
+        """Returns the positions along a dimension where a tile or the core ends on each device, in order."""
         size, devices = self.sizes[dim], self.origin.shape[1]
         rows = [np.zeros(devices, np.int64), np.full(devices, size)]
         rows += [np.clip(row, 0, size) for tile in self.tiles for row in (tile.low[dim], tile.high[dim])]
@@ -254,7 +256,7 @@ class _Box:
         return list(np.sort(np.stack(list(distinct.values())), axis=0))
 
     def value(self, number: str | None, dims: Sequence[tuple[int, ...]]) -> Value | None:
-        """The box as a value, where what is behind the end is `number`; None if it is not."""
+        """Returns the box as a value that is `number` beyond the end of the core; None if the tiles do not match it."""
         cuts = [self._cuts(dim) for dim in range(len(self.sizes))]
         if prod(map(len, cuts)) > _MOST_PARTS:
             return None
@@ -304,7 +306,7 @@ class _Box:
         return np.stack(rows) if rows else origin
 
     def _outside(self, index: Any) -> tuple[Any, Any]:
-        """Along which dimensions of the core a part is before or behind it, where its ends are cuts."""
+        """Returns along which dimensions of the core a part is before or behind it, where its ends are cuts."""
         below, above = np.zeros(index.shape, bool), np.zeros(index.shape, bool)
         for at, (of, (first, last)) in enumerate(zip(self.strides, self.core.bounds, strict=True)):
             if not of or list(of.values()) == [1]:

@@ -33,7 +33,7 @@ _KINDS = {
 
 
 def _device_number(reading: Reading) -> Entry:
-    """The number of a device, with the last mesh axis as the minor one."""
+    """Returns the number of the device, with the last mesh axis as the minor one."""
     mesh = reading.tensors.mesh
     return 0, mesh.along(range(len(mesh.axes)), 1)
 
@@ -91,14 +91,14 @@ def _shard_linear(reading: Reading, op: Any, values: list[Value]) -> list[Value]
 
 @reads("shard.send")
 def send(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Records what is sent, to which device, and by which devices."""
+    """Records the value that is sent, the destinations and the sending devices."""
     reading.sent.append((values[0], _others(reading, op, "destination", values[1:]), reading.active))
     return [values[0]]
 
 
 @reads("shard.recv")
 def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """What devices have after they received; nothing is claimed of others."""
+    """Returns the values that devices received; values on other devices are unknown."""
     if not reading.sent:
         raise NotCertified("nothing is sent before", "send and recv")
     value, targets, sends = reading.sent.pop(0)
@@ -112,7 +112,7 @@ def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 
 def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> Any:
-    """The number of the other device, for each device."""
+    """Returns the number of the other device, for each device."""
     mesh, left = reading.tensors.mesh.axes, list(values)
     positions = list(reading.tensors.mesh.places())
     for axis, number in zip(_axes(op), numbers_of(op, name), strict=True):
@@ -130,7 +130,7 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
 
 @reads("shard.shift")
 def _shift(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Each device has what the one `offset` before it along an axis had; nothing is known where there is none."""
+    """Returns the value of the device `offset` before along an axis, which is unknown if there is no such device."""
     axis, offset = op.attributes["shift_axis"].value, op.attributes["offset"].value
     mesh = reading.tensors.mesh.axes
     return [reading.tensors.received(values[0], _neighbours(mesh, [axis], -offset, rotates="rotate" in op.attributes))]
@@ -138,7 +138,7 @@ def _shift(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("shard.update_halo")
 def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Neighbours along the axes of a dimension fill what is before and behind the middle; at the ends it is kept."""
+    """Returns the operand with halos filled by neighbours along the axes of a dimension; at the ends they are kept."""
     tensors, value = reading.tensors, values[0]
     sizes = numbers_of(op, "static_halo_sizes")
     split = [
@@ -154,7 +154,7 @@ def _update_halo(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 def with_halos(
     tensors: Tensors, value: Value, dim: int, axes: Sequence[int], sizes: Sequence[int], element: str
 ) -> Any:
-    """A value whose ends along a dimension neighbours along axes fill, as tiles; where there is none they are kept."""
+    """Returns a value, as tiles, with ends along a dimension filled by neighbours, or kept without a neighbour."""
     below, above = sizes
     size = value.shape[dim] - below - above
     if max(sizes) > size:
@@ -176,7 +176,7 @@ def with_halos(
 
 
 def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int, *, rotates: bool = False) -> Any:
-    """The device that is `offset` further along axes, -1 where there is none; or from the first one on again."""
+    """Returns the device `offset` further along axes, -1 beyond the ends; counts on from the other end if `rotates`."""
     places = np.indices(mesh).reshape(len(mesh), -1)
     sizes = [mesh[axis] for axis in axes]
     position = np.ravel_multi_index([places[axis] for axis in axes], sizes) + offset
@@ -192,7 +192,7 @@ def _neighbours(mesh: Sequence[int], axes: Sequence[int], offset: int, *, rotate
 
 
 def _checked(reading: Reading, op: Any, *, global_ids: bool = True) -> None:
-    """That an op names devices by their numbers among all partitions of one replica."""
+    """Raises NotCertified unless an op names devices by their numbers among all partitions of one replica."""
     handle = str(op.attributes["channel_handle"]) if "channel_handle" in op.attributes else ""
     found = re.search(r"handle = (-?\d+)", handle)
     if found is None or int(found[1]) <= 0:
@@ -210,7 +210,7 @@ def _groups(reading: Reading, op: Any, *, ordered: bool) -> list[int]:
 
 
 def _axes_of_groups(reading: Reading, groups: Any, ordered: bool) -> list[int]:
-    """The mesh axes, major to minor, along which the devices of each group are."""
+    """Returns the mesh axes, major to minor, that the groups of devices span."""
     mesh = reading.tensors.mesh.axes
     groups = reading.position_of[groups]
     if not ordered:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the readers of ops share: attributes, types, constants and the keys of ops and regions."""
+"""The parts that readers of ops share: attributes, types, constants and the keys of ops and regions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
 
 @dataclass(frozen=True)
 class Shape:
-    """The numbers of a shape, where that is a value."""
+    """The sizes of a shape that is a value of the program."""
 
     sizes: tuple[int, ...]
     shape = ()
@@ -42,15 +42,15 @@ class Shape:
 
 
 class Reading:
-    """What reading one program needs.
+    """The state of reading one program.
 
     Attributes:
-        tensors: what ops of tensors mean.
-        trusted: what is trusted without a lemma.
+        tensors: the meaning of tensor ops.
+        trusted: the assumptions without a lemma.
         environment: the values of the program so far.
-        sent: what was sent and not received, to whom, and by which devices.
+        sent: the values sent and not yet received, with the destinations and the sending devices.
         active: whether each device takes the branch that is read.
-        groups: what groups and pairs of devices are, by their attributes.
+        groups: the mesh axes of groups of devices and the senders of pairs, by their attributes.
         position_of: the position on the mesh of the device of each number.
         element: the element type of the first result of the op that is read.
     """
@@ -67,12 +67,12 @@ class Reading:
         self._types: dict[Any, tuple[tuple[int, ...], str]] = {}
 
     def check_order(self) -> None:
-        """Raises NotCertified where the number of a device is not its position on the mesh."""
+        """Raises NotCertified unless the number of each device is its position on the mesh."""
         if any(at != position for at, position in enumerate(self.position_of)):
             raise NotCertified("the devices of the mesh are permuted", "groups of devices")
 
     def type_of(self, type_: Any) -> tuple[tuple[int, ...], str]:
-        """The shape and the element type of a type; a scalar has no dimensions."""
+        """Returns the shape and the element type of a type; a scalar has no dimensions."""
         found = self._types.get(type_)
         if found is None:
             if isinstance(type_, ir.RankedTensorType):
@@ -85,7 +85,7 @@ class Reading:
         return found
 
     def key(self, op: Any, without: Sequence[str] = ()) -> tuple[Any, ...]:
-        """The attributes of an op that matter."""
+        """Returns the attributes of an op that affect its result."""
         return tuple(
             (name, attribute)
             for name, attribute in op.attributes.items()
@@ -95,7 +95,7 @@ class Reading:
         )
 
     def region_key(self, op: Any) -> tuple[Any, ...]:
-        """What the regions of an op compute, whatever their values are called."""
+        """Returns a key of the computation of the regions of an op, independent of the names of values."""
         numbers: dict[Any, Any] = {}
 
         def block_key(block: Any) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ class Reading:
         return tuple(block_key(block) for region in op.regions for block in region.blocks)
 
     def constant(self, attribute: Any, type_: Any) -> Value:
-        """The value of a constant."""
+        """Returns the value of a constant."""
         shape, element = self.type_of(type_)
         tensors = self.tensors
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
@@ -147,19 +147,19 @@ class Reading:
 
 
 def numbers(attribute: Any) -> list[int]:
-    """The integers of an array attribute or of dense elements."""
+    """Returns the integers of an array attribute or of dense elements."""
     if isinstance(attribute, ir.ArrayAttr):
         return [ir.IntegerAttr(one).value for one in attribute]
     return list(attribute)
 
 
 def numbers_of(op: Any, name: str) -> list[int]:
-    """The integers of an attribute of an op, none if it does not have it."""
+    """Returns the integers of an attribute of an op; empty if the op does not have it."""
     return numbers(op.attributes[name]) if name in op.attributes else []
 
 
 def reduction_of(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple[str, Any]:
-    """The kind of op that combines an argument of a body with something else, and what that is; "" for another body."""
+    """Returns the kind of op that combines the accumulator of a body with a value, and the value; else no kind."""
     last = next((op for op in inside if list(op.results) == [yielded]), None)
     uses = [operand for op in inside for operand in op.operands if operand == accumulator]
     if last is None or last.name not in KINDS or len(uses) != 1 or accumulator not in list(last.operands):
@@ -168,7 +168,7 @@ def reduction_of(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple
 
 
 def reduction_kind(op: Any, region: int = 0, result: int = 0) -> str | None:
-    """The op that a body combines its two arguments for a result with, None if it does something else."""
+    """Returns the kind of op that combines the two arguments of a body for a result; None for other bodies."""
     block = op.regions[region].blocks[0]
     *inside, terminator = (one.operation for one in block.operations)
     count = len(terminator.operands)

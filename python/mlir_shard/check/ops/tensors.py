@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ops by which the ops of all dialects are defined, and those that are made of others.
+"""The primitive ops that define the ops of all dialects, and ops that are composed of these.
 
-There are two meanings of them: the kernel computes every element, and `lemmas` reasons about tensors of any size. A
-tensor is local: each device has one of the same shape, and a mesh axis is a variable of an index.
+They have two meanings: the kernel computes every element, and `lemmas` reasons about tensors of any size. A tensor is
+local: each device has one of the same shape, and a mesh axis is a variable of an index.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlir_shard.check.kernel.terms import number
 from mlir_shard.deferred import numpy as np
 
 FAR = 2**40
-"""Minus this is the place of what is nowhere in a tensor."""
+"""The negative of this is a place of a tile outside of a tensor."""
 
 
 class Value(Protocol):
@@ -29,7 +29,7 @@ class Value(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that it has on each device."""
+        """The local shape."""
 
     @property
     def rank(self) -> int:
@@ -38,7 +38,7 @@ class Value(Protocol):
 
 @dataclass(frozen=True)
 class Window:
-    """How windows lie along a dimension."""
+    """The placement of windows along a dimension."""
 
     count: int
     size: int
@@ -50,26 +50,26 @@ class Window:
 
 
 class Tensors(ABC):
-    """A meaning of tensors; `mesh` has the devices."""
+    """A meaning of tensor ops; `mesh` has the devices."""
 
     mesh: Mesh
     place: Any = None
     is_exact = False
-    """Whether one op that is not known is enough to know nothing."""
+    """Whether one op without a meaning makes the whole result unknown."""
 
     # Tensors that no other ones are needed for.
 
     @abstractmethod
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Any:
-        """A global tensor that nothing is known of but its name, or a table of numbers."""
+        """Returns a global tensor that is known by its name alone, or a table of numbers."""
 
     @abstractmethod
     def constant(self, type_: str, number: str, shape: Sequence[int]) -> Any:
-        """A tensor of one number."""
+        """Returns a tensor of one number."""
 
     @abstractmethod
     def index(self, type_: str, entry: Entry, dims: Sequence[Sequence[int]]) -> Any:
-        """A tensor of integers that are an affine index themselves, in the position along `dims` and on the mesh."""
+        """Returns a tensor of integers that are affine in the position along `dims` and on the mesh."""
 
     # Ops that move elements.
 
@@ -77,31 +77,31 @@ class Tensors(ABC):
     def accessed(
         self, value: Any, entries: Sequence[Entry], sizes: Sequence[int], lemma: str = "access", *, bounded: bool = True
     ) -> Any:
-        """The tensor whose element at a position is that of the value at indices which are affine in the position.
+        """Returns the tensor whose element at a position is that of the value at indices affine in the position.
 
         Args:
             entries: for each dimension of the value the index, in the dimensions of the result from 0 on and mesh axes.
             sizes: the shape of the result.
-            bounded: whether indices must be in bounds on all devices; else nothing is known of what is behind the end.
+            bounded: whether indices must be in bounds on all devices; else elements beyond the end are unknown.
         """
 
     @abstractmethod
     def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
-        """A reshape."""
+        """Returns a reshape."""
 
     @abstractmethod
     def padded(self, value: Any, number: Any, low: Sequence[int], high: Sequence[int]) -> Any:
-        """A pad by a number; a negative one slices."""
+        """Returns a pad by a number; negative padding slices."""
 
     @abstractmethod
     def joined(self, values: Sequence[Any], dim: int) -> Any:
-        """A concatenation."""
+        """Returns a concatenation."""
 
     # Ops that compute.
 
     @abstractmethod
     def pointwise(self, op: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        """An op on elements at the same position."""
+        """Returns the result of an op on elements at the same position."""
 
     @abstractmethod
     def opaque(
@@ -116,46 +116,46 @@ class Tensors(ABC):
         places: Sequence[tuple[Entry, Sequence[tuple[int, str]]]] = (),
         others: Mapping[str, int] | None = None,
     ) -> Any:
-        """An op that does the same for each position of labels that are not in `core`.
+        """Returns the result of an op that is the same for each position of labels outside of `core`.
 
         Args:
-            op: its name with all that matters of it.
+            op: its name with everything that affects the result.
             values: the operands, with a label for each dimension.
             results: the labels of the result; core: labels that the op works along; made: sizes of new ones.
             kind: the reduction along labels that are in no result and not in `core`.
-            places: positions that the op compares with what it reads: an entry and labels that are added to it.
+            places: positions that the op compares with read indices: an entry and labels that are added to it.
             others: sizes of labels that no operand has.
         """
 
     @abstractmethod
     def reduced(self, kind: str, value: Any, dims: Collection[int], axes: Collection[int] = ()) -> Any:
-        """A reduction along dimensions and mesh axes."""
+        """Returns a reduction along dimensions and mesh axes."""
 
     # Ops between devices.
 
     @abstractmethod
     def laid_out(self, value: Any, axes: Sequence[Sequence[int]]) -> Any:
-        """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
+        """Returns the shard of a global value with dimensions divided along mesh axes; local sizes are rounded up."""
 
     @abstractmethod
     def given(self, leaf: Any, axes: Sequence[Sequence[int]]) -> Any:
-        """The shard of a leaf as a program is given it: nothing is known of what is behind the end of the leaf."""
+        """Returns the shard of a leaf that a program takes; elements beyond the end of the leaf are unknown."""
 
     @abstractmethod
     def gathered(self, value: Any, dim: int, axes: Sequence[int]) -> Any:
-        """An all-gather: the mesh axes become the major digits of a dimension."""
+        """Returns an all-gather: the mesh axes become the major digits of a dimension."""
 
     @abstractmethod
     def received(self, value: Any, senders: Any) -> Any:
-        """What each device received from another one, whose number `senders` is; it is any value for -1."""
+        """Returns the value that each device received from the device in `senders`; any value where that is -1."""
 
     @abstractmethod
     def merged(self, chosen: Any, first: Any, second: Any) -> Any:
-        """The first value on devices that are chosen, and the second one on the others."""
+        """Returns the first value on the chosen devices, and the second one on the others."""
 
     @abstractmethod
     def assembled(self, base: Any, tile: Any, places: Any) -> Any:
-        """A tensor with a tile at a place of each device, where what is outside does not count.
+        """Returns a tensor with a tile at a place of each device; parts of the tile outside of the tensor are ignored.
 
         Args:
             places: a row for each dimension; a scalar has one place too.
@@ -163,96 +163,96 @@ class Tensors(ABC):
 
     @abstractmethod
     def is_shard(self, found: Any, value: Any, axes: Sequence[Sequence[int]]) -> bool:
-        """Whether each device has the elements of a global value that a layout says, as far as there are any."""
+        """Returns whether each device has the elements of a global value that a layout gives it, if they exist."""
 
     # What is known of a tensor.
 
     @abstractmethod
     def entry_of_devices(self, entries: Any) -> Entry:
-        """The index that is a number of each device."""
+        """Returns the index with the given number on each device."""
 
     @abstractmethod
     def is_number(self, value: Any) -> bool:
-        """Whether a value is one number everywhere."""
+        """Returns whether a value is one number everywhere."""
 
     @abstractmethod
     def number_of(self, value: Any, lemma: str) -> str:
-        """The number that a value is everywhere. Raises NotCertified where it is none."""
+        """Returns the number that a value is everywhere. Raises NotCertified if it is not one number."""
 
     @abstractmethod
     def entry(self, value: Any) -> Entry | None:
-        """A scalar integer that each device knows, as an index; None for others."""
+        """Returns a scalar integer that is known on each device, as an index; None for other values."""
 
     @abstractmethod
     def truth(self, value: Any) -> Any:
-        """For each device whether a scalar holds; None if that is not known."""
+        """Returns for each device whether a scalar is true; None if that is unknown."""
 
     @abstractmethod
     def differs(self, value: Any, axes: Collection[int] | None = None) -> bool:
-        """Whether devices may have different values, along mesh axes or at all."""
+        """Returns whether a value may diverge across devices, along the given mesh axes or along any."""
 
-    # Ops of which a meaning may know more.
+    # Ops that a meaning may refine.
 
     def at(self, op: Any) -> None:
-        """Takes note of the op that is read."""
+        """Records the op that is being read."""
         self.place = op
 
     def computed(self, op: tuple[Any, ...], name: str, values: Sequence[Any], element: str) -> Any:
-        """An op on elements, which may be integers."""
+        """Returns the result of an op on elements, which may be integers."""
         return self.pointwise(op, values)
 
     def compared(self, op: tuple[Any, ...], left: Any, right: Any) -> Any:
-        """A comparison, in the direction that the op names."""
+        """Returns a comparison, in the direction that the op names."""
         return self.pointwise(op, (left, right))
 
     def selected(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        """A selection of elements."""
+        """Returns a selection of elements."""
         return self.pointwise(("stablehlo.select",), (condition, then, otherwise))
 
     def clamped(self, value: Any, low: int, high: int, element: str) -> Any:
-        """An integer moved between two numbers."""
+        """Returns an integer clamped between two numbers."""
         dims = [(size,) for size in value.shape]
         ends = [self.index(element, (end, ()), dims) for end in (low, high)]
         return self.pointwise(("stablehlo.clamp", element), [ends[0], value, ends[1]])
 
     def is_natural(self, value: Any) -> bool:
-        """Whether a value is known to be an integer that is never negative."""
+        """Returns whether a value is known to be a nonnegative integer."""
         return False
 
     def in_loops(self, value: Any) -> Entry | None:
-        """The index in the position that a value is, None for others."""
+        """Returns an integer value as an index that is affine in the position; None for other values."""
         return None
 
     def without_shift(self, value: Any) -> tuple[Any, Entry]:
-        """An integer without a number of the device that is subtracted from it, and that number; modulo its type."""
+        """Returns an integer without a per-device number subtracted from it, and that number; modulo its type."""
         return value, (0, ())
 
     def looked_up(self, value: Any) -> Any:
-        """The same value, which may be the entry of a table."""
+        """Returns the same value; an entry of a table of integers becomes an index."""
         return value
 
     def whole(self, value: Any) -> Any:
-        """The same value, which may be assembled of tiles."""
+        """Returns the same value; one assembled of tiles becomes a value of one node, if possible."""
         return value
 
     def is_tiles(self, *values: Any) -> bool:
-        """Whether one of the values is assembled of tiles."""
+        """Returns whether one of the values is assembled of tiles."""
         return False
 
     def box(self, value: Any, starts: Sequence[int], sizes: Sequence[int]) -> Any:
-        """A box of a value, which may be assembled of tiles; None if it is not."""
+        """Returns a box of a value that is assembled of tiles; None for other values."""
         return None
 
     # Ops that are made of others.
 
     def zero(self, element: str, shape: Sequence[int] = ()) -> Any:
-        """Zeros of a type."""
+        """Returns zeros of a type."""
         if width(element):
             return self.index(element, (0, ()), [(size,) for size in shape])
         return self.constant(element, "False" if element == "i1" else "0.0", shape)
 
     def neutral(self, kind: str, element: str, shape: Sequence[int]) -> Any:
-        """What changes nothing in a reduction, as a tensor of a type; None if the type has no such number."""
+        """Returns a tensor of the neutral element of a reduction; None if the type has no such number."""
         of = int if width(element) else bool if element == "i1" else float
         text = next((one for one in NEUTRAL.get(kind, ()) if type(number(one)) is of), None)
         if text is None:
@@ -261,27 +261,27 @@ class Tensors(ABC):
         return self.index(element, (int(text), ()), dims) if of is int else self.constant(element, text, shape)
 
     def is_zero(self, value: Any) -> bool:
-        """Whether a value is zero everywhere."""
+        """Returns whether a value is zero everywhere."""
         return self.is_number(value) and self.number_of(value, "zero") in ZEROS
 
     def transposed(self, value: Any, permutation: Sequence[int]) -> Any:
-        """A transpose."""
+        """Returns a transpose."""
         entries = [(0, ((1, permutation.index(dim)),)) for dim in range(value.rank)]
         return self.accessed(value, entries, [value.shape[dim] for dim in permutation], "transpose")
 
     def broadcast(self, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
-        """A broadcast: each dimension of the value becomes one of `dims`, or is of size 1 and repeated."""
+        """Returns a broadcast: each dimension of the value becomes one of `dims`, or is of size 1 and repeated."""
         sizes = value.shape
         entries = [(0, ((1, dim),) if sizes[at] == shape[dim] else ()) for at, dim in enumerate(dims)]
         return self.accessed(value, entries, shape, "broadcast")
 
     @staticmethod
     def positions(rank: int) -> list[Entry]:
-        """The index of each position of a tensor."""
+        """Returns the index of each position of a tensor."""
         return [(0, ((1, dim),)) for dim in range(rank)]
 
     def sliced(self, value: Any, dim: int, start: Entry, size: int, step: int = 1, lemma: str = "slice") -> Any:
-        """A slice adds its start, which may depend on the device, to the index."""
+        """Returns a slice: its start, which may depend on the device, is added to the index."""
         if start == (0, ()) and step == 1 and size == value.shape[dim]:
             return value
         entries, sizes = self.positions(value.rank), list(value.shape)
@@ -289,21 +289,21 @@ class Tensors(ABC):
         return self.accessed(value, entries, sizes, lemma)
 
     def windowed(self, value: Any, dim: int, count: int, stride: int, size: int, dilation: int) -> Any:
-        """The windows of a dimension: a dimension that counts them, and one that counts the elements of each."""
+        """Returns the windows of a dimension: one dimension counts them, and one the elements of each."""
         entries: list[Entry] = [(0, ((1, one + (one > dim)),)) for one in range(value.rank)]
         entries[dim] = (0, ((stride, dim), (dilation, dim + 1)))
         sizes = [*value.shape[:dim], count, size, *value.shape[dim + 1 :]]
         return self.accessed(value, entries, sizes, "window")
 
     def reversed(self, value: Any, dims: Collection[int]) -> Any:
-        """A reverse counts down."""
+        """Returns a reverse along dimensions."""
         entries = self.positions(value.rank)
         for dim in dims:
             entries[dim] = value.shape[dim] - 1, ((-1, dim),)
         return self.accessed(value, entries, value.shape, "reverse")
 
     def dilated(self, value: Any, number: Any, dim: int, factor: int) -> Any:
-        """A number between the elements of a dimension pads a new minor dimension; the last ones are sliced off."""
+        """Returns a value with numbers between the elements of a dimension, by padding a new minor dimension."""
         size, shape = value.shape[dim], list(value.shape)
         if factor == 1 or not size:
             return value
@@ -314,7 +314,7 @@ class Tensors(ABC):
         return self.sliced(value, dim, (0, ()), (size - 1) * factor + 1)
 
     def windows(self, value: Any, number: Any, along: Mapping[int, Window]) -> Any:
-        """The windows of a padded value: each dimension becomes one that counts them and one in them."""
+        """Returns the windows of a padded value: each dimension becomes one that counts them and one within them."""
         for dim, window in sorted(along.items(), reverse=True):
             value = self.dilated(value, number, dim, window.base)
             ends = ([end if one == dim else 0 for one in range(value.rank)] for end in (window.low, window.high))
@@ -323,19 +323,19 @@ class Tensors(ABC):
         return value
 
     def part_of(self, value: Any, dim: int, start: int, size: int) -> Any:
-        """A slice of a dimension, of what the tiles are of where the tensor is assembled of tiles."""
+        """Returns a slice of a dimension; if the tensor is assembled of tiles, a slice of the value of the tiles."""
         starts, sizes = [0] * value.rank, list(value.shape)
         starts[dim], sizes[dim] = start, size
         found = self.box(value, starts, sizes)
         return self.sliced(value, dim, (start, ()), size) if found is None else found
 
     def scattered(self, value: Any, dim: int, axes: Sequence[int], lemma: str) -> Any:
-        """A slice by the position of the device along mesh axes."""
+        """Returns the slice of a dimension at the position of the device along mesh axes."""
         local = value.shape[dim] // prod(self.mesh.axes[axis] for axis in axes)
         return self.sliced(value, dim, (0, self.mesh.along(axes, local)), local, 1, lemma)
 
     def exchanged(self, value: Any, split: int, concat: int, axes: Sequence[int]) -> Any:
-        """An all-to-all: the device's digits of one dimension are exchanged for those of another one.
+        """Returns an all-to-all: the device's digits of one dimension are exchanged for those of another one.
 
         The axes are renamed to digits of a new dimension, another one is sliced by the device, and the new one joined.
         """
@@ -349,12 +349,12 @@ class Tensors(ABC):
         return self.reshaped(moved, shape)
 
     def permuted(self, value: Any, senders: Any, element: str) -> Any:
-        """What each device has after it received what another one had, whose number `senders` is; zeros for -1."""
+        """Returns the value that each device received from the device in `senders`; zeros where that is -1."""
         found = self.received(value, senders)
         return found if (senders >= 0).all() else self.merged(senders >= 0, found, self.zero(element, value.shape))
 
     def tiled(self, base: Any, tile: Any, starts: Sequence[Entry]) -> Any:
-        """A tensor with a tile at a place of each device that is in bounds."""
+        """Returns a tensor with a tile at a place of each device; raises NotCertified if a tile is out of bounds."""
         places = np.stack([self.mesh.by_device(start) for start in starts])
         most = np.array([size - one for size, one in zip(base.shape, tile.shape, strict=True)])[:, None]
         if not np.array_equal(np.clip(places, 0, most), places):

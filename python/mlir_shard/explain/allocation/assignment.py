@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The buffers of a local program with their lifetimes: one line of time runs through loops and branches once."""
+"""The buffers of a local program with their lifetimes, on one time line that passes through loops and branches once."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from mlir_shard.explain.allocation.instructions import Computation, Instruction,
 
 
 class BufferRules(FusionRules, Protocol):
-    """What a compiler allocates."""
+    """The rules of a compiler for allocation."""
 
     is_in_place: bool
-    """Whether an elementwise result is where an operand was that is not used again."""
+    """Whether an elementwise result reuses the memory of an operand that is not used again."""
     copies_parameters: bool
-    """Whether what a loop carries is always in the same memory, and copied in an iteration that reads it too late."""
+    """Whether loop-carried values stay in the same memory, and are copied in an iteration that reads them too late."""
     pointer_bytes: int
-    """The bytes that each of several results takes in a table of their addresses; 0 for no tables."""
+    """The bytes of each of several results in a table of their addresses; 0 without tables."""
 
     def staging(self, one: Instruction) -> tuple[int, int]:
-        """Returns the bytes that an instruction needs besides its results: before and behind its computation."""
+        """Returns the bytes that an instruction needs besides its results, before and after its computation."""
         ...
 
 
 class Assignment:
-    """The buffers of a computation and of those that it runs.
+    """The buffers of a computation and of the computations that it runs.
 
     Args:
         computation: that of a function.
         rules: of the compiler.
         called: returns the bytes that a function needs besides its arguments.
-        donated: arguments whose memory may be overwritten, each with the number of the result that is to be there, if
-            that is said.
+        donated: arguments whose memory may be overwritten, each with the number of the result that reuses it, if
+            that is specified.
 
     Attributes:
-        temporaries: those that are neither arguments nor results.
-        results: those of results that are in memory of their own.
-        aliased: the bytes of results that are in the memory of donated arguments.
-        time: the end of the line of time.
+        temporaries: the buffers of neither arguments nor results.
+        results: the buffers of results that have memory of their own.
+        aliased: the bytes of results in the memory of donated arguments.
+        time: the end of the time line.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Assignment:
         self._add_table(one, self.time)
 
     def _fill(self, one: Instruction) -> None:
-        """Puts what is inserted where it is in the result, which is then there from the beginning of that on."""
+        """Places an inserted value inside the result, whose lifetime then begins with that of the value."""
         inserted, result = one.operands[1], self._of[id(one.results[0])]
         own = self._ended(inserted, one)
         is_own = own is not None and own.kind is Kind.TEMPORARY and own.size == inserted.tensor.bytes
@@ -139,7 +139,7 @@ class Assignment:
                 self._tables.append(table)
 
     def _ended(self, value: Value, user: Instruction) -> Buffer | None:
-        """The buffer of a value that only this instruction uses, which may write to it."""
+        """Returns the buffer of a value that only this instruction uses, and may overwrite; None for other values."""
         buffer = self._of.get(id(value))
         while buffer is not None and all(one is user for one in value.users):
             user = value.definer
@@ -192,7 +192,7 @@ class Assignment:
         self._add_table(one, start)
 
     def _end_reads(self, kernel: Kernel) -> None:
-        """Extends the lifetimes of what a kernel reads up to its result, or to before it if that takes the place."""
+        """Extends the lifetimes of the values that a kernel reads to its result, or to before it if it is in place."""
         results = kernel.instruction.results
         own = self._of.get(id(results[0])) if results else None
         for value, in_place in kernel.reads.items():
@@ -223,7 +223,7 @@ class Assignment:
         self.temporaries.append(buffer)
 
     def _return(self, computation: Computation, donated: Mapping[int, int | None]) -> None:
-        """Finds the buffers of the results: copies of what is returned twice, or was given."""
+        """Finds the buffers of the results; values without a buffer, or returned twice, are copied."""
         taken: set[int] = set()
         arguments = {index: value for value, index in donated.items() if index is not None}
         for index, value in enumerate(computation.returned):
@@ -244,14 +244,14 @@ class Assignment:
 
 
 def _is_parameter(value: Value) -> bool:
-    """Whether a value is a parameter, or a view of one."""
+    """Returns whether a value is a parameter, or a view of one."""
     while value.definer.traits.is_view:
         value = value.definer.operands[0]
     return value.definer.traits.role is Role.PARAMETER
 
 
 def _viewed(view: Instruction, kernel: Kernel) -> Value | None:
-    """The value in memory that a view is of, also through views that are fused into it; None if it is computed."""
+    """Returns the value in memory that a view refers to, also through fused views; None if it is computed."""
     value = view.operands[0]
     while value not in kernel.reads and value.definer.traits.is_view:
         value = value.definer.operands[0]
@@ -259,7 +259,7 @@ def _viewed(view: Instruction, kernel: Kernel) -> Value | None:
 
 
 class _Ways:
-    """Which kernels of a body come before others, in whatever order they run."""
+    """The dependences between the kernels of a body, which hold in any order of execution."""
 
     def __init__(self, order: Sequence[Kernel]) -> None:
         self._order = order
@@ -274,7 +274,7 @@ class _Ways:
             self._definers.update((id(value), number) for value in kernel.instruction.results)
 
     def may_replace(self, before: Value, after: Value) -> bool:
-        """Whether a value may be written to the memory of another: all that reads that comes before, or is in place."""
+        """Returns whether `after` may overwrite `before`: all kernels that read `before` run earlier, or in place."""
         definer = self._definers.get(id(after))
         while definer is not None and (kernel := self._order[definer]).instruction.traits.is_view:
             definer = self._definers.get(id(kernel.instruction.operands[0]))
@@ -294,7 +294,7 @@ class _Ways:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A value that a loop carries: what it is at first, in its regions, after an iteration, and in the end."""
+    """A loop-carried value: its initial value, parameters in regions, value after an iteration, and result."""
 
     initial: Value
     parameters: tuple[Value, ...]
@@ -303,7 +303,7 @@ class Carried:
 
 
 def loop_of(one: Instruction) -> list[Carried] | None:
-    """Returns what a loop carries; None for other instructions."""
+    """Returns the values that a loop carries; None for other instructions."""
     parameters: Sequence[tuple[Value, ...]]
     if one.name == "stablehlo.while":
         condition, body = one.blocks

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Buffers with lifetimes: how much of them is live at once, and in how much memory they can be packed."""
+"""Buffers with lifetimes: the most bytes that are live at once, and the memory that buffers can be packed into."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 
 class Kind(Enum):
-    """What a buffer holds."""
+    """The contents of a buffer."""
 
     ARGUMENT = auto()
     RESULT = auto()
@@ -65,7 +65,8 @@ def packed_size(buffers: Sequence[Buffer], alignment: int) -> int:
     """Returns the size of the memory that holds all buffers, each at one offset.
 
     The largest are placed first, each into the smallest gap that it fits in among those that live at the same time, as
-    XLA's heap does. Of many buffers the smaller ones are taken to fit into the gaps, up to what is live at once.
+    XLA's heap does. Of many buffers the smaller ones are assumed to fit into the gaps; the size is at least
+    the most bytes that are live at once.
     """
     placed: list[tuple[int, int, int, int]] = []
     height, _ = most_live(buffers)
@@ -90,7 +91,7 @@ def packed_size(buffers: Sequence[Buffer], alignment: int) -> int:
 
 
 def into_results(temporaries: Sequence[Buffer], results: Sequence[Buffer]) -> list[Buffer]:
-    """Returns the temporaries that XLA does not put where a result is later.
+    """Returns the temporaries that XLA does not place in the memory of a later result.
 
     The largest come first, each into the smallest result that it fits in and that nothing uses at the same time.
     """

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which instructions are fused, so that they have no memory, and the order in which what is left is run."""
+"""The fusion of instructions, which then have no memory, and the execution order of the remaining ones."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from mlir_shard.explain.allocation.instructions import Computation, Instruction,
 
 
 class FusionRules(Protocol):
-    """What a compiler fuses."""
+    """The rules of a compiler for fusion."""
 
     is_breadth_first: bool
-    """Whether an instruction is run as soon as what it reads is there, in place of in the order of the program."""
+    """Whether an instruction runs as soon as its operands are available, instead of in program order."""
 
     def calls(self, computation: Computation) -> Mapping[int, Instruction]:
-        """Returns the instructions that calls of libraries compute, by `id`, each with the last one of its call."""
+        """Returns the instructions that library calls compute, by `id`, each with the last instruction of its call."""
         ...
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
-        """Whether a user may have a producer fused into it."""
+        """Returns whether a producer may be fused into a user."""
         ...
 
     def is_branching(self, one: Instruction) -> bool:
-        """Whether an instruction that several others read is only fused where nothing else is."""
+        """Returns whether an instruction with several users is fused only where no other instruction is fused."""
         ...
 
     def repeats(self, user: Instruction, producer: Instruction) -> bool:
-        """Whether a user reads elements of a producer several times."""
+        """Returns whether a user reads elements of a producer several times."""
         ...
 
     def may_repeat(self, one: Instruction) -> bool:
-        """Whether an instruction may be fused into several others."""
+        """Returns whether an instruction may be fused into several others."""
         ...
 
     def is_whole_or_not(self, one: Instruction) -> bool:
-        """Whether an instruction is fused into all its users, by all ways, or into none."""
+        """Returns whether an instruction is fused either into all its users, along all paths, or into no user."""
         ...
 
 
@@ -50,9 +50,9 @@ class Kernel:
 
     Attributes:
         instruction: the last of them, whose results it has.
-        reads: the values in memory that it reads; True where that is by elementwise instructions alone, so that its
-            result may be where such a value was.
-        reads_constants: whether constants are among its operands: they are where nothing is fused into it.
+        reads: the values in memory that it reads; True where only elementwise instructions read the value, so that the
+            result may reuse its memory.
+        reads_constants: whether constants are among its operands, which is so only if nothing is fused into it.
         rank: its place in a depth-first order, operands first.
     """
 
@@ -64,11 +64,11 @@ class Kernel:
 
 @dataclass(slots=True)
 class _Fusion:
-    """How an instruction is fused.
+    """The fusion of an instruction.
 
     Attributes:
         users: the users that it is fused into, wherever these are, by `id`.
-        count: how many kernels it is in, its own among them if it is run; 2 for several.
+        count: the number of kernels that contain it, including its own if it is run; 2 for several.
         kernel: the only one, by `id`.
         is_kept: whether it is run.
         is_repeated: whether a kernel computes an element of it several times.
@@ -89,7 +89,7 @@ class _Fusion:
 
 
 def kernels(computation: Computation, rules: FusionRules) -> list[Kernel]:
-    """Returns what is run of a computation, in order."""
+    """Returns the kernels of a computation in execution order."""
     calls = rules.calls(computation)
     made = _reads(computation, _fusions(computation, rules, calls), calls)
     return _breadth_first(computation, made) if rules.is_breadth_first else made
@@ -137,9 +137,9 @@ def _is_alone(user: Instruction, producer: Instruction, fusion: _Fusion) -> bool
 
 
 def _reads(computation: Computation, fusions: Mapping[int, _Fusion], calls: Mapping[int, Instruction]) -> list[Kernel]:
-    """The kernels in the order of the program, with what they read.
+    """Returns the kernels in program order, with the values that they read.
 
-    What an instruction reads, also through those that are fused into it, is a number with a bit for each value.
+    The values that an instruction reads, directly or through fused instructions, are the bits of a number.
     """
     values: list[Value] = []
     bits: dict[int, int] = {}
@@ -189,7 +189,7 @@ def _set_bits(number: int) -> Iterator[int]:
 
 
 class _Paths:
-    """Whether all ways from an instruction to its users are fused.
+    """The paths from instructions to their users, and whether all of them are fused.
 
     kept: the instructions that are not fused at all.
     """
@@ -205,7 +205,7 @@ class _Paths:
 
     @cached_property
     def _sources(self) -> list[int]:
-        """The instructions that each one depends on, itself among them, as bits of a number."""
+        """The instructions that each instruction depends on, including itself, as bits of a number."""
         found: list[int] = []
         for number, one in enumerate(self._instructions):
             bits = 1 << number
@@ -217,7 +217,7 @@ class _Paths:
         return found
 
     def all_fused(self, producer: Instruction, users: Iterable[Instruction], *, is_kept: bool) -> bool:
-        """Whether an instruction can be fused into all its users, by all ways."""
+        """Returns whether an instruction can be fused into all its users along all paths."""
         return not is_kept and all(self._is_fused(producer, user) for user in users)
 
     def _is_fused(self, producer: Instruction, user: Instruction) -> bool:
@@ -244,7 +244,7 @@ class _Paths:
 
 
 def _breadth_first(computation: Computation, made: Sequence[Kernel]) -> list[Kernel]:
-    """The kernels in the order of XLA's `BFScheduler`: the users of what was run first come first."""
+    """Returns the kernels in the order of XLA's `BFScheduler`: users of kernels that run first come first."""
     parameters = computation.parameters
     constants, first = len(parameters), len(parameters) + 1
     # Parameters, constants and kernels are numbered in this order.
@@ -278,7 +278,7 @@ def _breadth_first(computation: Computation, made: Sequence[Kernel]) -> list[Ker
 
 
 def _rank(made: Sequence[Kernel], sources: Sequence[Sequence[int]], users: Sequence[Sequence[int]], first: int) -> None:
-    """Ranks kernels depth-first from those that nothing reads, operands first."""
+    """Ranks kernels depth-first from those without users, operands first."""
     seen = [False] * len(made)
     rank = 0
     pending = [(number, False) for number in reversed(range(len(made))) if not users[number + first]]

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The instructions that a compiler makes of a block of a local program, as far as memory depends on them.
+"""The instructions that a compiler makes from a block of a local program, as far as memory depends on them.
 
-Simplified as compilers do: equal instructions are one, what has constant operands alone is a constant, what only
-changes the type is its operand, and what is not used is dropped.
+They are simplified as in compilers: equal instructions are merged, an instruction on constants alone is a constant, an
+instruction that only changes the type is replaced by its operand, and unused ones are dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlir_shard.explain.allocation.local_values import Block, LocalValues, Op, S
 
 
 class Role(Enum):
-    """How an instruction takes part in fusion."""
+    """The role of an instruction in fusion."""
 
     PARAMETER = auto()
     CONSTANT = auto()
@@ -27,18 +27,18 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What memory depends on in an instruction.
+    """The properties of an instruction that memory depends on.
 
     Attributes:
         role: in fusion.
         is_elementwise: whether an element of the result depends on the elements of operands at the same place.
         is_expensive: whether it is computed once, whatever it is fused into.
-        is_folded: whether it is a constant where its operands are.
-        is_pure: whether it is dropped when it is not used, and is one with those that are equal.
+        is_folded: whether it is a constant if its operands are constants.
+        is_pure: whether it is dropped if it is unused, and merged with equal ones.
         is_collective: whether it communicates.
         is_view: whether its result is in the memory of its operand, unless that is fused into it.
         updates: how many of its first operands are overwritten by results, one each.
-        fills: whether the second operand is computed where it is in the result, unless something else uses it.
+        fills: whether the second operand is computed at its place in the result, unless something else uses it.
     """
 
     role: Role
@@ -53,20 +53,20 @@ class Traits:
 
 
 class Emit(Protocol):
-    """Makes an instruction of the operation that is being read, or finds an equal one; returns its results."""
+    """A function that makes an instruction of the operation being read, or finds an equal one, for its results."""
 
     def __call__(
         self, name: str, traits: Traits, operands: Sequence[Value], tensors: Sequence[Tensor], key: object = None
     ) -> list[Value]:
-        """Instructions of a name with equal keys and operands are equal."""
+        """Returns the results; instructions of one name with equal keys, operands and types of results are equal."""
         ...
 
 
 class Rules(Protocol):
-    """How a compiler treats operations."""
+    """The rules of a compiler for operations."""
 
     def opens(self, name: str) -> bool:
-        """Whether operations of a name run their regions, as loops do."""
+        """Returns whether operations of a name run their regions, as loops do."""
         ...
 
     def traits(self, signature: Signature) -> Traits:
@@ -74,11 +74,11 @@ class Rules(Protocol):
         ...
 
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-        """Returns the results of an operation that several instructions are made of, or none.
+        """Returns the results of an operation that is expanded to several instructions or dropped; None for others.
 
         Args:
             op: the operation.
-            operands: what its operands are now.
+            operands: the values of its operands.
             tensors: their types in the program, which may have other shapes than the values.
             emit: makes an instruction.
         """
@@ -91,8 +91,8 @@ class Instruction:
 
     Attributes:
         op: the operation that it is of, None for a parameter.
-        name: what it does: the name of the operation, or of what that is expanded to.
-        operands: the values that it reads, each as often as it is one.
+        name: of the operation, or of an instruction that it is expanded to.
+        operands: the values that it reads, with repetitions.
         results: the values that it defines.
         blocks: the computations that it runs.
     """
@@ -116,7 +116,7 @@ class Value:
 
 @dataclass(slots=True)
 class Computation:
-    """The instructions of a block in order, its parameters, and what it returns."""
+    """The instructions of a block in order, its parameters, and the values that it returns."""
 
     parameters: list[Value]
     instructions: list[Instruction]
@@ -128,14 +128,14 @@ _FOLDED = Traits(Role.CONSTANT)
 
 
 class Reader:
-    """Makes computations of the blocks of a program."""
+    """A reader of the blocks of a program as computations."""
 
     def __init__(self, program: LocalValues, rules: Rules) -> None:
         self._program, self._rules = program, rules
         self._traits: dict[int, Traits] = {}
 
     def computation(self, block: Block, outer: Mapping[int, Value] | None = None) -> Computation:
-        """Returns the computation of a block; `outer` has the values around it."""
+        """Returns the computation of a block; `outer` has the values defined around it."""
         known = dict(outer or {})
         parameters = [self._parameter(number) for number in block.arguments]
         known.update(zip(block.arguments, parameters, strict=True))
@@ -197,7 +197,7 @@ def _made(
 
 
 def _used(parameters: Sequence[Value], made: Sequence[Instruction], returned: Sequence[Value]) -> list[Instruction]:
-    """The instructions that are used, with the users of their values in the same computation."""
+    """Returns the instructions that are used, and adds them to the users of values of the same computation."""
     wanted = {id(value.definer) for value in returned}
     kept: list[tuple[Instruction, list[Value]]] = []
     for instruction in reversed(made):
@@ -216,7 +216,7 @@ def _used(parameters: Sequence[Value], made: Sequence[Instruction], returned: Se
 
 
 def read_values(instruction: Instruction) -> Iterator[Value]:
-    """The operands of an instruction, and the values from outside that its computations read."""
+    """Yields the operands of an instruction, and the outer values that its computations read."""
     yield from instruction.operands
     for computation in instruction.blocks:
         own = {id(one) for inner in computation.instructions for one in inner.results}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A local program as plain values: blocks of operations that define and use numbered tensors of known size.
 
-What depends on an operation's name, attributes and result types is read once for all that agree in these.
+Properties that depend on the name, attributes and result types of an operation are read once for all operations that
+agree in these.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from mlir_shard.passes.registry import PassFailure
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What a value takes in memory.
+    """The memory of a value.
 
     Attributes:
-        bytes: of its elements; 0 for values that are none, such as tokens.
+        bytes: of its elements; 0 for values that are not tensors, such as tokens.
         shape: its sizes.
         element: the bytes of one element.
         type: the name of its type.
@@ -41,13 +42,13 @@ class Tensor:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions of which there is more than one element."""
+        """The number of dimensions of another size than 1."""
         return sum(size != 1 for size in self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What operations of a name with the same attributes and result types have in common; `op` is one of them."""
+    """The properties shared by operations of one name, attributes and result types; `op` is one of them."""
 
     number: int
     name: str
@@ -57,7 +58,7 @@ class Signature:
 
 @dataclass(slots=True)
 class Op:
-    """An operation; `captured` are values from outside that its regions use, where these are none of `blocks`."""
+    """An operation; `captured` are the outer values that its regions use, unless the regions are in `blocks`."""
 
     number: int
     signature: Signature
@@ -86,13 +87,13 @@ class LocalValues:
     Args:
         module: a local module, or its operation.
         opens: whether operations of a name have regions that are executed as part of the program, such as loops. The
-            regions of others say what is computed for each element.
+            regions of others define the computation of an element.
 
     Attributes:
         arrays: the operations by number.
-        tensors: what each value takes.
+        tensors: the memory of each value.
         functions: the blocks of functions, by name.
-        constant_bytes: of the constants, those that are the same element throughout left out.
+        constant_bytes: of the constants, without splats.
 
     Raises:
         PassFailure: a tensor has no static shape.
@@ -180,7 +181,7 @@ def _tensor_of(type_: Any, op: Any) -> Tensor:
 
 
 def _constant_bytes(signature: Signature) -> int:
-    """The bytes of a constant; 0 for one that is the same element throughout."""
+    """Returns the bytes of a constant; 0 for a splat."""
     attributes = signature.op.attributes
     value = attributes.get("value") or attributes.get("values")
     if isinstance(value, ir.DenseElementsAttr) and value.is_splat:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the lowering to LLVM and MPI treats operations: `linalg` fusion, and bufferization."""
+"""The rules of the lowering to LLVM and MPI: fusion by `linalg`, and bufferization."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class MpiRules:
         )
 
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-        """As `Rules.expand`: views are the operands that they are of, or strided ones."""
+        """As `Rules.expand`: a view becomes its operand, or a strided view of that."""
         name = op.name
         if name == "stablehlo.broadcast_in_dim" and _is_one(operands[0]):
             return emit(_ONE, Traits(Role.CONSTANT), [], op.signature.results)
@@ -150,11 +150,11 @@ class MpiRules:
         return False
 
     def repeats(self, user: Instruction, producer: Instruction) -> bool:
-        """As `FusionRules.repeats`: nothing is too expensive."""
+        """As `FusionRules.repeats`: no instruction is too expensive."""
         return False
 
     def may_repeat(self, one: Instruction) -> bool:
-        """As `FusionRules.may_repeat`: numbers of elements are repeated for each use, and other things made once."""
+        """As `FusionRules.may_repeat`: only broadcasts of constants and element indices are recomputed for each use."""
         return one.name in _REINDEXED and _reads_nothing(one)
 
     def is_whole_or_not(self, one: Instruction) -> bool:
@@ -171,9 +171,9 @@ class MpiRules:
 
 
 def _is_expanded(value: Value) -> bool:
-    """Whether a value is given more dimensions, at once or behind elementwise operations.
+    """Returns whether a value is given more dimensions, at once or after elementwise operations.
 
-    What computes it is then expanded to loops over these, and its operands may be fused into it.
+    The operation that computes it is then expanded to loops over these, and its operands may be fused into it.
     """
     for user in value.users:
         if user.op is None:
@@ -187,7 +187,7 @@ def _is_expanded(value: Value) -> bool:
 
 
 def _is_reindexed(producer: Instruction) -> bool:
-    """Whether an instruction only reads its operand at other places."""
+    """Returns whether an instruction only reads its operand at other positions."""
     if producer.op is None or producer.name not in ("linalg.generic", "tosa.tile"):
         return producer.name in _REINDEXED
     if producer.name == "tosa.tile":
@@ -200,7 +200,7 @@ def _is_reindexed(producer: Instruction) -> bool:
 
 
 def _reads_nothing(one: Instruction) -> bool:
-    """Whether an instruction computes numbers of elements and constants alone."""
+    """Returns whether an instruction depends only on constants and element indices."""
     pending, seen = [one], {id(one)}
     while pending:
         for value in pending.pop().operands:
@@ -219,7 +219,7 @@ def _uses(user: Instruction, producer: Instruction) -> int:
 
 
 def _reads_alike(user: Instruction, producer: Instruction) -> bool:
-    """Whether an instruction reads the same element of a producer wherever it reads it, so that it reads it once."""
+    """Returns whether all reads of a producer by an instruction are of the same element, so that one read suffices."""
     if user.op is None or user.name != "linalg.generic":
         return True
     maps = user.op.signature.op.attributes["indexing_maps"]
@@ -228,7 +228,7 @@ def _reads_alike(user: Instruction, producer: Instruction) -> bool:
 
 
 def _keeps_order(transpose: Op) -> bool:
-    """Whether a transpose moves dimensions of one element alone, so that its result is a view."""
+    """Returns whether a transpose moves only dimensions of size 1, so that its result is a view."""
     host = transpose.signature.op
     shape = host.operands[0].type.shape
     moved = [dim for dim in elements(host.attributes["permutation"]) if shape[dim] != 1]
@@ -236,19 +236,19 @@ def _keeps_order(transpose: Op) -> bool:
 
 
 def _is_outermost(op: Op, name: str) -> bool:
-    """Whether the dimensions before that of an attribute have one element, so that parts of it are in one piece."""
+    """Returns whether the dimensions before that of an attribute are of size 1, so that its parts are contiguous."""
     return all(size == 1 for size in op.signature.results[0].shape[: op.signature.op.attributes[name].value])
 
 
 def _gathered(op: Op, operands: list[Value], emit: Emit) -> list[Value]:
-    """What is gathered has the parts one after the other, and is read in another order."""
+    """Emits a gather that stores parts one after the other, and an instruction that reorders the elements."""
     (result,) = op.signature.results
     parts = emit(op.name, _COLLECTIVE, operands, [result], (op.number, "parts"))
     return emit("reordered", _REORDERED, parts, [result], op.signature.number)
 
 
 def _indexed(op: Op, operands: list[Value], emit: Emit) -> list[Value] | None:
-    """Loops over elements: indices are read as numbers of 64 bits, and what is read has to be in memory."""
+    """Emits a loop over elements, with indices of 64 bits and operands in memory; None for gathers without batching."""
     if op.name == "stablehlo.gather" and not SliceNumbers.of(op.signature.op).batching:
         return None
     count = len(op.results)
@@ -277,7 +277,7 @@ def _is_constant(value: Value) -> bool:
 
 
 def _is_one(value: Value) -> bool:
-    """Whether all elements are the number 1, which products fold."""
+    """Returns whether all elements of a value are 1, so that products with it are folded."""
     definer = value.definer
     if definer.name != "stablehlo.constant" or definer.op is None:
         return definer.name == _ONE
@@ -288,7 +288,8 @@ def _is_one(value: Value) -> bool:
 
 
 def _dilated_kernel(numbers: Any, attributes: Any, kernel: Tensor) -> Tensor:
-    """The kernel of a convolution with zeros in between; the host has dilated kernels for one order of dimensions."""
+    """Returns the kernel of a convolution, dilated by zeros unless the host dilates kernels in its order of
+    dimensions."""
     rank = len(kernel.shape)
     spatial = list(range(1, rank - 1))
     is_usual = (
@@ -306,7 +307,7 @@ def _dilated_kernel(numbers: Any, attributes: Any, kernel: Tensor) -> Tensor:
 
 
 def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value]:
-    """A windowed operation on its first operand with padding and dilation, which others may share."""
+    """Emits a windowed operation on its first operand with padding and dilation, which other operations may share."""
     attributes = op.signature.op.attributes
     given = tensors[0]
     edges = elements(attributes["padding"]) if "padding" in attributes else []
@@ -332,7 +333,7 @@ def _windowed(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Em
 
 
 def _is_contiguous(part: Tensor, whole: Tensor) -> bool:
-    """Whether a part is in one piece: of its dimensions of several elements, only the first is cut."""
+    """Returns whether a part is contiguous: of its dimensions of several elements, only the first is cut."""
     sizes = list(zip(part.shape, whole.shape, strict=False))
     while sizes and sizes[0][0] == 1:
         sizes.pop(0)

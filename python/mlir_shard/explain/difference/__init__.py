@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has changed between two programs: in annotations, shardings, operations and communication.
+"""The differences between two programs: in annotations, shardings, operations and communication.
 
-Read `compare` first, which runs the pipelines on both, then `changes`, what it returns, and `describe`, which makes it.
-`graph` has a module without names, order and calls, as `reading` reads it by the `signatures` of operations;
-`numbering` numbers its nodes by what they compute and what is computed with them; `matching` finds the nodes that two
-graphs have in common, by these numbers (`pairs`) and from there (`spreading`). `order` gives one module the order of
-another one, and `report` prints.
+Read `compare` first, which runs the pipelines on both, then `changes`, the values that it returns, and `describe`,
+which creates them. `graph` represents a module without names, order and calls; `reading` builds it from the
+`signatures` of operations; `numbering` numbers its nodes by what they compute and what is computed with them;
+`matching` finds the nodes that two graphs have in common, by these numbers (`pairs`) and from their neighbours
+(`spreading`). `order` gives one module the order of another one, and `report` prints.
 """

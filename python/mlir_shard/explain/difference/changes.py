@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has changed between two programs, as values."""
+"""The differences between two programs, as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("annotations", "shardings", "operations")
 THRESHOLDS = (*QUANTITIES, *NUMBERS)
-"""What may have a threshold: quantities, by how much they grow, and how many of these have changed."""
+"""The names that may have a threshold: quantities, for their growth, and kinds of changes, for their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ShardingChange:
         type: as MLIR prints it.
         before, after: the shardings; None for none.
         count: how many tensors.
-        places: where the first of them is, before and after; empty where unknown, or where it is not.
+        places: of the first of them, before and after; empty if it is unknown or does not exist.
     """
 
     what: str
@@ -47,8 +47,8 @@ class OperationChange:
     Attributes:
         change: `added`, `removed` or `changed`.
         op: their name.
-        count: how many there are.
-        place: where the first of them is.
+        count: their number.
+        place: of the first of them.
     """
 
     change: str
@@ -59,7 +59,7 @@ class OperationChange:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What some collectives cost: how many there are, the bytes that a device and all devices receive, and seconds."""
+    """The cost of some collectives: their number, the bytes that one device and all devices receive, and seconds."""
 
     count: int
     bytes_received: int
@@ -71,7 +71,7 @@ class Cost:
 class CollectiveChange:
     """A change of the collectives of one kind along the same axes, for operations of one name.
 
-    `places`: where the first of them is that the other program does not have, before and after.
+    `places`: of the first of them that the other program does not have, before and after.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class CollectiveChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What has changed between two programs; false where nothing has.
+    """The differences between two programs; false if there are none.
 
     Attributes:
         meshes: the meshes of each program where they differ, as MLIR prints them.
@@ -115,7 +115,7 @@ class Difference:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """How many annotations, shardings and operations have changed."""
+        """The numbers of changed annotations, shardings and operations."""
         return {name: sum(one.count for one in getattr(self, name)) for name in NUMBERS}
 
     def exceeded(self, thresholds: Mapping[str, Limit]) -> dict[str, float]:
@@ -137,7 +137,7 @@ class Difference:
         return found
 
     def as_data(self) -> dict[str, Any]:
-        """Returns all of it in the types of JSON; sizes in bytes, times in seconds."""
+        """Returns the differences in the types of JSON; sizes in bytes, times in seconds."""
         return {
             "meshes": {"before": list(self.meshes[0]), "after": list(self.meshes[1])},
             "annotations": [asdict(one) for one in self.annotations],

@@ -34,17 +34,17 @@ from mlir_shard.transforms.shardings import shardings_in
 def compare(
     before: Any, after: Any, *, collectives: str = SHARD, keeps_order: bool = False, report: Report | None = None
 ) -> Difference:
-    """Returns what has changed between two programs.
+    """Returns the differences between two programs.
 
-    Names of values and functions do not count, nor does the order of functions and of operations that do not depend on
-    each other: the second program is taken in the order of the first, where they have operations in common.
+    Names of values and functions are ignored, and so is the order of functions and of independent operations: the
+    second program is put in the order of the first where they have operations in common.
 
     Args:
-        before, after: modules with global types and annotations, or local ones; if one of two is local, local programs
-            are all that is compared. They are left as they are.
+        before, after: modules with global types and annotations, or local ones; if either is local, only the local
+            programs are compared. They are not modified.
         collectives: the dialect of the collectives of local programs, `shard` or `stablehlo`.
-        keeps_order: take the second program in its own order.
-        report: gets what the pipelines report; see `mlir_shard.run`.
+        keeps_order: whether the second program keeps its own order.
+        report: receives the reports of the pipelines; see `mlir_shard.run`.
 
     Raises:
         PassFailure: a program cannot be partitioned.
@@ -90,7 +90,7 @@ def compare(
 def _amounts(
     modules: tuple[Any, Any], reports: tuple[CommunicationReport, CommunicationReport]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The quantities of two local programs; the memory of both, for one engine, or of none."""
+    """Returns the quantities of two local programs, with the memory of both, for one engine, or of neither."""
     held = set().union(*(contents(module).operations for module in modules))
     engine: Engine = "pjrt" if any(name in COLLECTIVES and name.startswith("stablehlo.") for name in held) else "mpi"
     memories: list[PeakMemory | None]
@@ -112,7 +112,10 @@ def _matched(modules: tuple[Any, Any], *, is_annotated: bool) -> tuple[tuple[Gra
 
 
 def _show(meshes: Mapping[str, Mesh], is_annotated: bool, has_same_meshes: bool) -> Show:
-    """What shows a sharding: as annotated, or what it comes to; with its mesh where that tells it from others."""
+    """Returns a function from a sharding to its text, with its mesh if both programs have the same several meshes.
+
+    It returns None for a sharding without axes, unless the program is shown as annotated.
+    """
     shows_mesh = has_same_meshes and len(set(meshes.values())) > 1
 
     def show(sharding: TensorSharding) -> str | None:
@@ -127,7 +130,7 @@ def _show(meshes: Mapping[str, Mesh], is_annotated: bool, has_same_meshes: bool)
 
 
 def _meshes(module: Any) -> tuple[str, ...]:
-    """The meshes of a module, each once and in no order that its text has."""
+    """Returns the texts of the distinct meshes and grids of a module, sorted."""
     inlined = (one.mesh_or_ref for one in shardings_in(module))
     found = {*sdy.meshes(module).values(), *(one for one in inlined if isinstance(one, Mesh))}
     grids = (f"grid {'x'.join(map(str, shape))}" for shape in shard.grids(module).values())
@@ -135,7 +138,7 @@ def _meshes(module: Any) -> tuple[str, ...]:
 
 
 def _is_local(module: Any) -> bool:
-    """Whether a module is what one device runs; one without collectives is taken for a global one."""
+    """Returns whether a module is a local program; one without collectives and process indices counts as global."""
     held = contents(module)
     if "sdy.sharding" in held.attributes or "shard.shard" in held.operations:
         return False

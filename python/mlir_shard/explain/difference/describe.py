@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Describes what differs between two matched programs, and between what they communicate, in groups."""
+"""Describes the differences between two matched programs and between their communication, in groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORDER = {"argument": 0, "result": 1}
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What changes of shardings have in common that are listed as one."""
+    """The properties shared by changes of shardings that are listed as one."""
 
     what: str
     pattern: str
@@ -39,8 +39,8 @@ class _Kind:
 
 
 def changed_shardings(graphs: Graphs, matching: Matching, *, includes_unmatched: bool) -> tuple[ShardingChange, ...]:
-    """Returns the changes of the shardings of nodes that are the same, and the shardings of those of only one program
-    too if these are included; arguments come first, then results."""
+    """Returns the changes of the shardings of matching nodes, and if `includes_unmatched` the shardings of unmatched
+    nodes; arguments come first, then results."""
     pairs: list[tuple[Node | None, Node | None]] = [*matching.pairs, *matching.by_use]
     if includes_unmatched:
         pairs += [(node, None) for node in matching.only_before]
@@ -118,9 +118,10 @@ def _operation_changes(change: str, graph: Graph, nodes: Iterable[Node]) -> Iter
 
 
 def changed_collectives(before: CommunicationReport, after: CommunicationReport) -> tuple[CollectiveChange, ...]:
-    """Returns the changes of what programs communicate, those of the most bytes first.
+    """Returns the changes of communication, those of the most bytes first.
 
-    For which operation a collective is said to be depends on locations too, so that by itself it is no change.
+    The operation that a collective is reported for also depends on locations, so a change of that operation alone is
+    ignored.
     """
     groups: dict[tuple[str, str], dict[str, _Sides]] = defaultdict(lambda: defaultdict(_Sides))
     for side, report in enumerate((before, after)):
@@ -167,7 +168,7 @@ def _cost(collectives: Sequence[ReportedCollective]) -> Cost:
 
 
 def _first_other(collectives: Sequence[ReportedCollective], others: Sequence[ReportedCollective]) -> str:
-    """Where the first is of the collectives that there are fewer of among the others."""
+    """Returns the place of the first collective that occurs less often among the others; empty if there is none."""
     left = Counter(map(_contents, others))
     for one in collectives:
         left[_contents(one)] -= 1

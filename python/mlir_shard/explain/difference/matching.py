@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which nodes of two graphs are the same: by what they compute and what is computed with them, not by name or order.
+"""Matches nodes of two graphs: by what they compute and what is computed with them, not by name or order.
 
-Nodes that agree in both are the same; then those that agree in one of them. Where the programs have been edited, what
-is left is found from there, see `spreading`. Nodes that nothing tells apart are matched so that their shardings differ
-least.
+Nodes that agree in both are matched first, then those that agree in one of them. Where the programs have been edited,
+the remaining nodes are matched from their neighbours, see `spreading`. Indistinguishable nodes are matched so that
+their shardings differ least.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mlir_shard.explain.difference.spreading import spread
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The nodes of two graphs that are the same, and those of each that are not in the other.
+    """The matching nodes of two graphs, and the nodes of each graph without a match.
 
-    What belongs to its uses is in `by_use`: the definers of the operands of nodes that are the same. There may be more
-    of it in one program than in the other.
+    `by_use` has the pairs of nodes that belong to their uses: the definers of the operands of matching nodes. One
+    program may have more of them than the other.
     """
 
     pairs: tuple[Pair, ...]
@@ -52,7 +52,7 @@ def match(before: Graph, after: Graph) -> Matching:
 
 
 def _paired_roots(before: Graph, after: Graph) -> list[tuple[Root, Root]]:
-    """The functions of two modules that are the same: by what they compute, by name, and in their order."""
+    """Returns the matching functions of two modules: by contents and name, by contents, by name, and then in order."""
     # What is beside functions comes last.
     found = [(before.roots[-1], after.roots[-1])]
     left, right = before.roots[:-1], after.roots[:-1]
@@ -84,7 +84,7 @@ def _paired_roots(before: Graph, after: Graph) -> list[tuple[Root, Root]]:
 
 
 def _match_function(pairs: Pairs, one: Root, other: Root) -> None:
-    """Matches what agrees in two functions."""
+    """Matches the nodes that agree in two functions."""
     for root, numbering in zip((one, other), pairs.numberings, strict=True):
         numbering.number_backward(root, {node: node.position for node in root.results})
     arguments = _arguments(pairs, one, other)
@@ -98,8 +98,8 @@ def _match_function(pairs: Pairs, one: Root, other: Root) -> None:
 
 
 def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
-    """The arguments that are the same: used in the same way at the same place or under the same name, or else of the
-    same name, or at the same place among the others."""
+    """Returns the matching arguments: used in the same way at the same position, under the same name or at all, then of
+    the same name, then by position among the others."""
     roots = (one, other)
 
     def used(side: int, node: Node) -> tuple[Hashable, ...]:
@@ -125,7 +125,7 @@ def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
 
 
 def _by_use(pairs: Pairs) -> tuple[list[Pair], list[Node], list[Node]]:
-    """What belongs to its uses: pairs, and for each graph what computes nothing that is computed so in the other."""
+    """Returns the pairs of nodes that belong to their uses, and those of each graph that the other does not compute."""
     found = _used_in_pairs(pairs)
     known = {node for pair in found for node in pair}
     left, right = (

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations by their signatures: what they are to a graph, and what tells them from each other."""
+"""Signatures of operations: their role in a graph, and the properties that distinguish them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mlir_shard.transforms.constant_expressions import expression_kind
 ANNOTATIONS = frozenset(
     {"sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint", "sdy.sharding_group", "shard.shard"}
 )
-"""Operations that say something of the value that they are given."""
+"""Operations that annotate their operand."""
 NAMES = ("sym_name", "sym_visibility", "arg_attrs", "res_attrs")
-"""Attributes that are no part of what an operation computes."""
+"""Attributes that do not affect the result of an operation."""
 _DECLARATIONS = frozenset({"sdy.mesh", "shard.grid", "shard.sharding"})
 _SHARDINGS_OF_SDY = ("sharding", "in_shardings", "out_shardings", "out_sharding")
 _OF_CONSTANTS = (ExpressionKind.OF_CONSTANTS, ExpressionKind.ASKED_EACH)
@@ -39,7 +39,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What operations with one name, types and attributes have in common."""
+    """The properties that operations of one name, types and attributes share."""
 
     name: str
     role: Role
@@ -92,7 +92,7 @@ def _is_scalar(type_: Any) -> bool:
 
 
 def _attributes(op: Any) -> Iterator[tuple[str, Hashable]]:
-    """What tells an operation from others, by name: attributes but for shardings and the names of symbols."""
+    """Yields the attributes that distinguish an operation, by name; shardings are left out, and symbols are `@`."""
     own = (*_SHARDINGS_OF_SDY, "manual_axes") if op.name.startswith("sdy.") else ()
     if op.name == "shard.shard":
         return
@@ -111,13 +111,13 @@ def _is_symbol(attribute: Any) -> bool:
 
 
 def held_shardings(op: Any) -> list[Any]:
-    """The attributes of sdy's own that hold the shardings of an operation of its dialect: of its results first."""
+    """Returns the attributes with the shardings of an operation of the sdy dialect, those of its results first."""
     keys = [key for key in ("sharding", "out_sharding", "out_shardings", "in_shardings") if key in op.attributes]
     return [op.attributes[key] for key in keys]
 
 
 def upstream_sharding(op: Any) -> str:
-    """The sharding of a `shard.shard`, in upstream's words."""
+    """Returns the sharding of a `shard.shard` as text: the attributes of its `shard.sharding`."""
     sharding = op.operands[1].owner.operation
     attributes = sharding.attributes
     shown = [f"{name} = {attributes[name]}" for name in sorted(attributes) if name != "grid"]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pairs of nodes from pairs of their neighbours: how what lies behind an edit of a program is found again."""
+"""Pairs nodes whose neighbours are paired, which matches the parts of a program behind an edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlir_shard.explain.difference.pairs import Pair, Pairs, take_in_order, take
 
 
 class Level(IntEnum):
-    """What nodes next to a pair may be taken for the same, the surest first."""
+    """The criterion for pairing neighbours of a pair, from the most reliable one on."""
 
     ONLY_OF_KIND = 0
     ONLY_OF_NAME = 1
@@ -26,12 +26,12 @@ class Level(IntEnum):
 
     @property
     def is_in_order(self) -> bool:
-        """Whether of several the first ones are taken."""
+        """Whether the first of several candidates are paired."""
         return self in (Level.FIRST_OF_KIND, Level.FIRST_OF_NAME)
 
 
 def spread(pairs: Pairs) -> None:
-    """Adds pairs of nodes whose neighbours are pairs, until none is left to add, then annotations of the same value."""
+    """Adds pairs of nodes with paired neighbours until no more are found, then pairs annotations of the same value."""
     for level in Level:
         left = _frontier(pairs)
         while left:
@@ -45,7 +45,7 @@ def spread(pairs: Pairs) -> None:
 
 
 def _add_annotations(pairs: Pairs) -> None:
-    """Pairs annotations of one kind that have an operand that is the same."""
+    """Pairs annotations of one kind that have a matching operand."""
     left, right = (
         [node for node in pairs.left(side, graph.nodes) if node.is_annotation]
         for side, graph in enumerate(pairs.graphs)
@@ -66,7 +66,7 @@ def _add_annotations(pairs: Pairs) -> None:
 
 
 def _frontier(pairs: Pairs) -> list[Pair]:
-    """The pairs next to nodes of the first graph that are in none."""
+    """Returns the pairs next to unpaired nodes of the first graph."""
     graph = pairs.graphs[0]
     found: dict[Node, None] = {}
     for node in pairs.left(0, graph.nodes):
@@ -78,7 +78,7 @@ def _frontier(pairs: Pairs) -> list[Pair]:
 
 
 def _neighbours(pairs: Pairs, one: Node, other: Node, level: Level) -> Iterator[Pair]:
-    """Adds pairs of neighbours of a pair; yields them, and those inside of them."""
+    """Adds pairs of neighbours of a pair; yields them and the pairs inside them."""
     before, after = pairs.graphs
     for value, of_other in zip(one.operands, other.operands, strict=False):
         left, right = before.definers[value], after.definers[of_other]
@@ -93,7 +93,7 @@ def _neighbours(pairs: Pairs, one: Node, other: Node, level: Level) -> Iterator[
 
 
 def _captured(pairs: Pairs, node: Node) -> Iterator[tuple[int, int]]:
-    """The values that are used in the regions of a node and are the same as others."""
+    """Returns the values used in the regions of a node that match a value of the other graph, each with that value."""
     values = dict.fromkeys(value for inner in _all(node.inner) for value in inner.operands)
     return ((value, pairs.values[value]) for value in values if value in pairs.values)
 
@@ -105,14 +105,14 @@ def _all(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _ends(nodes: Sequence[Node], others: Sequence[Node]) -> list[Pair]:
-    """The last nodes of each block."""
+    """Returns the pairs of the last nodes of each block."""
     ends, of_others = ({node.block: node for node in side} for side in (nodes, others))
     return [(node, of_others[block]) for block, node in ends.items() if block in of_others]
 
 
 def _users(pairs: Pairs, value: int, of_other: int, level: Level) -> Iterator[Pair]:
-    """Adds pairs of users: of those of one kind that use a value as the same operand the only ones, or the only ones
-    that compute the same as well, or else the first ones."""
+    """Adds pairs of users of one kind that use a value as the same operand: users that are unique together with what
+    they compute, with what is computed with them, or by themselves, then users in order if the level allows it."""
     users = [graph.users.get(one, ()) for graph, one in zip(pairs.graphs, (value, of_other), strict=True)]
     known = (pairs.after, pairs.before)
     left, right = (

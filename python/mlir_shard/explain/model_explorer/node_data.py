@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the nodes of the graphs of a program cost, and how they are sharded, in the format of `node_data_builder`."""
+"""The costs and shardings of the nodes of the graphs of a program, in the format of `node_data_builder`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
     TIME: "what that takes, as the cost model has it",
     SHARD_BYTES: "what a device holds of the results",
 }
-"""The kinds of data, each with what it is in a line."""
+"""The kinds of data, each with a description of one line."""
 
 
 class NodeData:
@@ -110,7 +110,7 @@ class NodeData:
 
 
 def _of_local(local: LocalGraphs, kind: str, function: str) -> Data:
-    """The tensors of a local program have no sharding: for it there is no data of that kind."""
+    """Returns the data of one kind for a local graph; empty for shardings, which local tensors do not have."""
     collectives = local.collectives[function]
     if kind == BYTES:
         values = {node: float(one.collective.communication.bytes_received) for node, one in collectives.items()}
@@ -123,9 +123,9 @@ def _of_local(local: LocalGraphs, kind: str, function: str) -> Data:
 
 
 def _coloured(values: Mapping[str, float], color: _Color) -> Data:
-    """Values with colours from white at 0 to the given one at the largest value.
+    """Returns values with colours from white at 0 to the given one at the largest value.
 
-    A gradient of Model Explorer begins at the least value, so that equal values have no colour.
+    A gradient of Model Explorer begins at the least value, so equal values would have no colour.
     """
     most = max(values.values(), default=0) or 1
     shades = {value: [round(255 + (part - 255) * value / most) for part in color] for value in {*values.values()}}

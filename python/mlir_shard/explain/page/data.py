@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the scripts of the page read: an explanation in memory proportional to the program.
+"""The data that the scripts of the page read: an explanation as tables whose size is proportional to the program.
 
-Chains are kept as steps that refer to the step before them, as tensors share most of their steps. Rows of tables refer
-to each other by number; `assets/model.js` reads them.
+Chains are stored as steps that refer to the step before them, because tensors share most of their steps. Rows of tables
+refer to each other by number; `assets/model.js` reads them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Page:
         self._step_of: dict[Step, int] = {}
 
     def data(self, suggested: Sequence[Suggestion], selected: Tensor | None) -> dict[str, Any]:
-        """All of it."""
+        """Returns all tables of the page, by name."""
         explanation = self._explanation
         for symbol, mesh in explanation.meshes.items():
             self._meshes.row((symbol, mesh))
@@ -117,7 +117,7 @@ class _Page:
         return [row, self._texts.row(one.change.sharding), one.saved, one.bytes_before, one.time_before - one.time]
 
     def _memory(self) -> dict[str, Any] | None:
-        """The memory of the function that needs most; None where it is not predicted, as for dynamic shapes."""
+        """Returns the memory of the function that needs the most; None if it is unknown, as for dynamic shapes."""
         module = self._explanation.module
         try:
             every = [memory_over_program(module, name) for name in entries_of(module)]
@@ -151,7 +151,7 @@ class _Page:
         return found
 
     def _origin(self, origin: Annotation | Step) -> int:
-        """The row of a step, or for an annotation -1 less its row."""
+        """Returns the row of a step, or -1 minus the row of an annotation."""
         fresh: list[Step] = []
         while isinstance(origin, Step) and origin not in self._step_of:
             fresh.append(origin)
@@ -204,12 +204,12 @@ class _Page:
 
 
 def _axes(axes: Iterable[AxisRef], mesh: Mesh | None) -> list[list[Any]]:
-    """The name, the product of the sizes to the left, and the size of axes; nothing where the mesh is unknown."""
+    """Returns name, product of the sizes to the left, and size of each axis; empty if the mesh is unknown."""
     return [] if mesh is None else [[axis.name, axis.pre_size, axis.size(mesh)] for axis in axes]
 
 
 def _columns(rows: Iterable[list[Any]], names: str) -> dict[str, list[Any]]:
-    """Rows as columns with names, which are shorter in JSON."""
+    """Returns rows as named columns, which are shorter in JSON."""
     listed = list(rows)
     columns = zip(*listed, strict=True) if listed else ((),) * len(names.split())
     return dict(zip(names.split(), map(list, columns), strict=True))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Messages between devices: send, receive, shift, halo update and linear indices of neighbours of `shard`.
 
-Also the checks of every collective of `shard` before it is lowered, of all that would end in a wrong program.
+Each collective of `shard` is also checked here before it is lowered, for everything that would give a wrong program.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _NAMED_DEVICES = ("root", "destination", "source")
 
 
 def error(message: str, op: Any) -> RunError:
-    """The error that an operation gives rise to."""
+    """Returns the error for an operation."""
     return errors([diagnostic.at("error", message, op.location)])
 
 
 def errors(diagnostics: Sequence[Diagnostic]) -> RunError:
-    """One error with all `diagnostics`."""
+    """Returns one error with all `diagnostics`."""
     return RunError("the program cannot be lowered to MPI", diagnostics)
 
 
 def group_of(op: Any, grids: Grids) -> DeviceGroup:
-    """The group along the axes of an operation; RunError where the grid is not defined or its shape not known."""
+    """Returns the group along an operation's axes; raises RunError if the grid is not defined or its shape unknown."""
     grid = op.attributes["grid"].value
     if grid not in grids:
         raise error(f"'{op.name}' is on the grid @{grid}, which the module does not define", op)
@@ -50,7 +50,7 @@ def group_of(op: Any, grids: Grids) -> DeviceGroup:
 
 
 def check(op: Any, group: DeviceGroup) -> None:
-    """RunError names what is wrong with an operation on `group`."""
+    """Raises RunError if an operation on `group` is invalid."""
     source, target = op.operands[0].type, op.result.type
     for type_ in (source, target):
         check_type(op, type_)
@@ -62,7 +62,7 @@ def check(op: Any, group: DeviceGroup) -> None:
 
 
 def check_type(op: Any, type_: Any) -> None:
-    """RunError if the type of an operand or a result is not a tensor of static shape."""
+    """Raises RunError if the type of an operand or a result is not a tensor of static shape."""
     if not isinstance(type_, ir.RankedTensorType):
         raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
     if not type_.has_static_shape:
@@ -85,7 +85,7 @@ def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int
 
 
 def _dimension(op: Any, name: str) -> int:
-    """The dimension that an attribute names; RunError where the operand has none of this number."""
+    """Returns the dimension that an attribute names; raises RunError if the operand does not have it."""
     dim: int = op.attributes[name].value
     if dim >= op.operands[0].type.rank:
         raise error(f"'{op.name}' of {op.operands[0].type}: it has no dimension {dim}", op)
@@ -117,12 +117,12 @@ _Channel = tuple[str, frozenset[int]]
 
 
 def _channel(group: DeviceGroup) -> _Channel:
-    """What a send and its receive have in common."""
+    """Returns the properties that a send and its receive have in common: the grid and the axes."""
     return group.grid, frozenset(group.axes)
 
 
 def check_messages(ops: Sequence[Any], grids: Grids, entry: str) -> None:
-    """RunError names the sends and receives that are to oneself, and those that no other operation can answer."""
+    """Raises RunError at sends and receives between a device and itself, and at those without a counterpart."""
     wrong: list[Any] = []
     kinds: dict[str, set[tuple[_Channel, str]]] = {SEND: set(), RECV: set()}
     for op in ops:
@@ -162,14 +162,14 @@ def _to_itself(op: Any, group: DeviceGroup) -> str:
 
 
 class Messages:
-    """Lowers sends and receives, each at the insertion point of the operation."""
+    """The lowering of sends and receives, each at the insertion point of the operation."""
 
     def __init__(self, calls: Library) -> None:
         self._calls = calls
         self._tags: dict[_Channel, int] = {}
 
     def send(self, op: Any, group: DeviceGroup) -> Any:
-        """The operand, on its way to the destination."""
+        """Starts to send the operand to the destination, and returns it."""
         value = op.operands[0]
         if 0 in value.type.shape:
             return value
@@ -196,7 +196,7 @@ class Messages:
         return value
 
     def receive(self, op: Any, group: DeviceGroup) -> Any:
-        """What the source has sent, or any device of the group where none is named."""
+        """Returns the tensor that the source has sent, or any device of the group if no source is named."""
         type_ = op.result.type
         if 0 in type_.shape:
             return op.operands[0]
@@ -232,9 +232,9 @@ _HALO_TAG = 2
 
 
 def shift(op: Any, group: DeviceGroup, calls: Library) -> Any:
-    """The tensor of the device `offset` before this one along the axis; all of the group's other axes are idle.
+    """Returns the tensor of the device `offset` before this one along the axis; other axes of the group are not used.
 
-    Where there is none, the result may be anything; nothing is sent to such devices.
+    Without such a device the result is undefined; nothing is sent to this device.
     """
     value, offset, axis = op.operands[0], op.attributes["offset"].value, op.attributes["shift_axis"].value
     rotates, size = "rotate" in op.attributes, group.shape[axis]
@@ -250,9 +250,9 @@ def shift(op: Any, group: DeviceGroup, calls: Library) -> Any:
 
 
 def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
-    """The tensor with the borders that its neighbours along each dimension's axes have inside.
+    """Returns the tensor with its halos filled from the interior of its neighbours along the axes of each dimension.
 
-    Later dimensions go first, with the halos of all earlier ones left out, so that corners come by two steps.
+    Later dimensions go first, without the halos of all earlier ones, so that corners arrive in two steps.
     """
     value, split, halos = op.operands[0], shard.split_axes(op), _halos(op)
     if not halos or 0 in value.type.shape:
@@ -279,7 +279,7 @@ def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
 
 
 def check_halo(op: Any) -> None:
-    """RunError where sizes are not known, or where a halo would take more than the neighbour has."""
+    """Raises RunError if sizes are unknown, or if a halo is larger than the interior of the neighbour."""
     check_type(op, op.operands[0].type)
     for dim, (below, above) in _halos(op).items():
         size = op.operands[0].type.shape[dim]
@@ -290,7 +290,7 @@ def check_halo(op: Any) -> None:
 
 
 def _halos(op: Any) -> dict[int, tuple[int, int]]:
-    """The sizes of the halos before and after the elements of each dimension that has axes."""
+    """Returns the sizes of the halos before and after the elements of each dimension that has axes."""
     given = elements(op.attributes["static_halo_sizes"]) if "static_halo_sizes" in op.attributes else []
     dynamic = iter(list(op.operands)[1:])
     sizes = [_constant(next(dynamic), op) if size == shard.DYNAMIC else size for size in given]
@@ -309,7 +309,7 @@ def _constant(value: Any, op: Any) -> int:
 
 
 def neighbours(op: Any, shape: tuple[int, ...]) -> list[Any]:
-    """The positions in the grid of the devices before and after the given one along the axes, -1 where none is."""
+    """Returns the linear indices in the grid of the devices before and after the given one along the axes, or -1."""
     device, axes = list(op.operands), list(op.attributes["split_axes"])
     sizes = [shape[axis] for axis in axes]
     place = index.linear([device[axis] for axis in axes], sizes)
@@ -325,9 +325,9 @@ def neighbours(op: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def _rank_nearby(group: DeviceGroup, steps: int, beyond: int | None) -> Any:
-    """The rank of the device that many `steps` on in the order of the group, `beyond` past its ends.
+    """Returns the rank of the device `steps` further in the order of the group, or `beyond` past its ends.
 
-    beyond: MPI_PROC_NULL, or None where the group is a ring.
+    beyond: MPI_PROC_NULL, or None if the group is a ring.
     """
     own, size, wraps = group.own_coordinates(), group.size, beyond is None
     nearby = index.add(index.linear(own, group.sizes), index.constant(steps % size if wraps else steps))

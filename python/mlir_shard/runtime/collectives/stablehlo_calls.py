@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO's collectives on tensors of any type, each as calls of functions without a body, at the insertion point.
+"""StableHLO's collectives on tensors of any type, as calls of functions without a body, at the insertion point.
 
-Each call is a placeholder for a collective until tensors become memory. A reduction by a region of two scalars is MPI's
-where MPI has it, else the devices' values are reduced one after the other.
+Each call is a placeholder for a collective until tensors become memory. A reduction by a region of two scalars is done
+by MPI if MPI has it; otherwise the values of the devices are reduced one after the other.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.launch import mpi_library
 
-# Of the operands of a call, before which things are built, what its result is then.
+# Builds the result of a call from its operands, in front of the call.
 Lowering = Callable[[Sequence[Any], GroupExchange], Any]
 
 
 class StandIns:
-    """Those of one module."""
+    """The placeholder calls of one module."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -36,7 +36,7 @@ class StandIns:
         self._declarations: list[Any] = []
 
     def call(self, type_: Any, operands: Sequence[Any], lowering: Lowering) -> Any:
-        """The result, of `type_`, of what `lowering` builds later; elements are of types that MPI carries."""
+        """Returns a result of `type_` that `lowering` builds later; elements are of types that MPI carries."""
         name = f"mlir_shard.collective_{len(self._lowerings)}"
         types = ", ".join(str(value.type) for value in operands)
         declaration = ir.Operation.parse(f"func.func private @{name}({types}) -> {type_}")
@@ -47,7 +47,7 @@ class StandIns:
         return ir.Operation.create("func.call", [type_], list(operands), attributes).results[0]
 
     def lower(self, exchange: GroupExchange) -> None:
-        """Replaces the calls."""
+        """Replaces the placeholder calls."""
         for call in operations_named(self._module, "func.call"):
             lowering = self._lowerings.get(call.attributes["callee"].value)
             if lowering is not None:
@@ -62,14 +62,14 @@ _tensor = host.dialect("tensor")
 
 
 class GroupCollectives:
-    """The collectives of one operation. RunError at the operation where MPI cannot carry its elements."""
+    """The collectives of one operation; they raise RunError at the operation if MPI cannot carry its elements."""
 
     def __init__(self, op: Any, stand_ins: StandIns) -> None:
         self._op = op
         self._stand_ins = stand_ins
 
     def device(self) -> Any:
-        """The number of this device, a scalar of i32."""
+        """Returns the number of this device, a scalar of i32."""
         type_ = stablehlo.tensor(ir.IntegerType.get_signless(32))
 
         def rank(_: Sequence[Any], __: GroupExchange) -> Any:
@@ -78,13 +78,13 @@ class GroupCollectives:
         return self._stand_ins.call(type_, [], rank)
 
     def of_device(self, numbers: Sequence[int]) -> Any:
-        """Of numbers, one for each device, that of this one: a scalar of i32."""
+        """Returns this device's entry of numbers for each device, a scalar of i32."""
         number = ir.IntegerType.get_signless(32)
         entry = stablehlo.dynamic_slice(stablehlo.numbers(numbers, number), [self.device()], [1])
         return stablehlo.reshape(entry, [])
 
     def all_gather(self, value: Any, groups: ListedGroups, dim: int) -> Any:
-        """The tensors of the group, one behind the other along `dim`; what is missing in a short group is anything."""
+        """Returns the tensors of the group, joined along `dim`; the part that a short group lacks is undefined."""
         shape = list(value.type.shape)
         shape[dim] *= groups.size
         return self._moved(
@@ -92,7 +92,7 @@ class GroupCollectives:
         )
 
     def all_to_all(self, value: Any, groups: ListedGroups, split_dim: int, concat_dim: int) -> Any:
-        """This device's block along `split_dim` of each device of the group, joined along `concat_dim`."""
+        """Returns this device's parts along `split_dim` from all devices of the group, joined along `concat_dim`."""
         shape = list(value.type.shape)
         shape[split_dim] //= groups.size
         shape[concat_dim] *= groups.size
@@ -104,7 +104,7 @@ class GroupCollectives:
         return self._moved(value, shape, exchanged)
 
     def permute(self, value: Any, pairs: Sequence[tuple[int, ...]], devices: int) -> Any:
-        """The tensor of the device that is paired with this one as its sender, zeros where none is."""
+        """Returns the tensor of the device that is paired with this one as its sender; zeros without a sender."""
         targets: list[int | None] = [None] * devices
         sources: list[int | None] = [None] * devices
         for sender, receiver in pairs:
@@ -113,20 +113,20 @@ class GroupCollectives:
         return self._moved(value, shape, lambda values, exchange: exchange.permute(values[0], targets, sources))
 
     def broadcast(self, value: Any, groups: ListedGroups) -> Any:
-        """The tensor of the first device of the group."""
+        """Returns the tensor of the first device of the group."""
         shape, root = list(value.type.shape), 0
         return self._moved(
             value, shape, lambda values, exchange: exchange.broadcast(values[0], groups, library.integer(root))
         )
 
     def all_reduce(self, value: Any, groups: ListedGroups, reduction: str) -> Any | None:
-        """The reduction over the group, as `shard` names it; None where MPI has none for the elements."""
+        """Returns the reduction over the group, as `shard` names it; None if MPI has none for the elements."""
         return self._reduced(
             value, list(value.type.shape), reduction, lambda one, kind, exchange: exchange.all_reduce(one, groups, kind)
         )
 
     def reduce_scatter(self, value: Any, groups: ListedGroups, dim: int, reduction: str) -> Any | None:
-        """This device's block along `dim` of the reduction over the group; None as in `all_reduce`."""
+        """Returns this device's shard along `dim` of the reduction over the group; None as in `all_reduce`."""
         shape = list(value.type.shape)
         shape[dim] //= groups.size
 
@@ -166,7 +166,7 @@ _SUM = "sum"
 
 
 class Reduction:
-    """What the region of an operation, or a sum without one, makes of two elements."""
+    """The reduction of two elements by the region of an operation, or their sum without a region."""
 
     def __init__(self, op: Any) -> None:
         self._block = op.regions[0].blocks[0] if len(op.regions) else None
@@ -174,12 +174,12 @@ class Reduction:
         self._kind = None if combiner is None else combiner.value
 
     def promoted(self, value: Any) -> Any:
-        """The tensor with elements of the type in which it reduces them."""
+        """Returns the tensor with elements of the type in which they are reduced."""
         element_type = value.type.element_type if self._block is None else self._block.arguments[0].type.element_type
         return value if value.type.element_type == element_type else stablehlo.convert(value, element_type)
 
     def over_groups(self, value: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
-        """The reduction of the tensors of a group, on each of its devices."""
+        """Returns the reduction of the tensors of a group, on each of its devices."""
         found = self._by_mpi(value, lambda part, kind: collectives.all_reduce(part, groups, kind))
         if found is not None:
             return found
@@ -187,7 +187,7 @@ class Reduction:
         return self._folded(stacked, groups, collectives)
 
     def scattered(self, value: Any, groups: ListedGroups, dim: int, collectives: GroupCollectives) -> Any:
-        """This device's shard along `dim` of that reduction."""
+        """Returns this device's shard along `dim` of that reduction."""
         found = self._by_mpi(value, lambda part, kind: collectives.reduce_scatter(part, groups, dim, kind))
         if found is not None:
             return found
@@ -208,7 +208,7 @@ class Reduction:
         return stablehlo.build("complex", type_, real, imaginary)
 
     def _folded(self, stacked: Any, groups: ListedGroups, collectives: GroupCollectives) -> Any:
-        """What the region makes of the tensors that are stacked, from the first to the last of this device's group."""
+        """Returns the reduction of the stacked tensors, from the first to the last of this device's group."""
         shape = list(stacked.type.shape)[1:]
         own_size = None if groups.is_even else collectives.of_device(groups.sizes())
 
@@ -226,7 +226,7 @@ class Reduction:
         return result
 
     def combined(self, left: Any, right: Any) -> Any:
-        """What the region makes of each two elements of two tensors, or their sum."""
+        """Returns the elementwise reduction of two tensors by the region, or their sum."""
         if self._block is None:
             return stablehlo.build("add", left.type, left, right)
         dims = stablehlo.sizes(range(left.type.rank))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The devices a local module is for, how StableHLO numbers them, and the groups of them that a collective joins.
+"""The devices of a local module, their numbers in StableHLO, and the groups of devices in a collective.
 
 Devices are numbered by replica, and by partition in each replica.
 """
@@ -37,10 +37,10 @@ def set_devices(module: Any, devices: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """How many there are of each; device r · partitions + p is partition p of replica r.
+    """The numbers of devices, replicas and partitions; device r · partitions + p is partition p of replica r.
 
-    A module without these numbers, or whose numbers do not make its devices, may call a device by either name: the
-    numbers of its replica and its partition are that of the device, as with the engine `pjrt`. Both are None here then.
+    If a module lacks the numbers of replicas and partitions, or their product is not its number of devices, both are
+    None. The replica and the partition of a device then have the number of the device, as with the engine `pjrt`.
     """
 
     devices: int
@@ -48,16 +48,16 @@ class Processes:
     partitions: int | None = None
 
     def replica_of(self, device: int) -> int:
-        """The number of the replica that a device is of."""
+        """Returns the number of the replica of a device."""
         return device // (self.partitions or 1)
 
     def partition_of(self, device: int) -> int:
-        """The number of a device in its replica."""
+        """Returns the number of a device in its replica."""
         return device % (self.partitions or self.devices)
 
     @staticmethod
     def of(module: Any, op: Any) -> Processes:
-        """Those of a module; raises RunError at `op` if the number of devices is unknown."""
+        """Returns the processes of a module; raises RunError at `op` if the number of devices is unknown."""
         said = _said(module)
         devices = _number(module, _DEVICES) or _size_of_grids(module) or (said.devices if said else None)
         if devices is None:
@@ -67,7 +67,7 @@ class Processes:
 
     @staticmethod
     def among(devices: int, module: Any) -> Processes:
-        """Those of a module that is for so many devices."""
+        """Returns the processes of a module for this number of devices."""
         said = _said(module)
         return said if said is not None and said.devices == devices else Processes(devices)
 
@@ -100,7 +100,7 @@ _OF_ONE_KIND = frozenset({"stablehlo.all_to_all", "stablehlo.collective_broadcas
 
 
 class Strategy(Enum):
-    """What the numbers in replica groups are."""
+    """The meaning of the numbers in replica groups."""
 
     CROSS_REPLICA = auto()
     CROSS_PARTITION = auto()
@@ -109,9 +109,9 @@ class Strategy(Enum):
 
 
 def groups_of(op: Any, processes: Processes) -> Groups:
-    """The groups of devices of a collective; RunError where they are not groups of the devices there are.
+    """Returns the groups of devices of a collective; raises RunError if they are not groups of the program's devices.
 
-    Devices that are in none are left out, which only a `collective_broadcast` may have.
+    Only a `collective_broadcast` may leave devices out of all groups.
     """
     ref = mesh_or_ref_of(op)
     if ref is not None:
@@ -126,7 +126,7 @@ def groups_of(op: Any, processes: Processes) -> Groups:
 
 
 def pairs_of(op: Any, processes: Processes) -> Groups:
-    """The pairs (sender, receiver) of devices of a `collective_permute`; RunError as in `groups_of`."""
+    """Returns the pairs (sender, receiver) of a `collective_permute`; raises RunError as `groups_of` does."""
     numbers = elements(op.attributes[PAIRS])
     senders, receivers = numbers[::2], numbers[1::2]
     ids = _ids(op, numbers, processes)
@@ -137,7 +137,7 @@ def pairs_of(op: Any, processes: Processes) -> Groups:
 
 
 def strategy_of(op: Any) -> Strategy:
-    """By its channel; RunError where that is one to or from a host."""
+    """Returns the strategy by the channel of a collective; raises RunError if that is one to or from a host."""
     channel = _channel(op)
     if op.name in _OF_ONE_KIND:
         return Strategy.CROSS_PARTITION if channel > 0 else Strategy.CROSS_REPLICA
@@ -147,7 +147,7 @@ def strategy_of(op: Any) -> Strategy:
 
 
 def _channel(op: Any) -> int:
-    """The number of the channel, 0 where there is none."""
+    """Returns the number of the channel, 0 without one; raises RunError if it is not between devices."""
     if _CHANNEL not in op.attributes:
         return 0
     number, type_ = stablehlo.channel_numbers(op.attributes[_CHANNEL])
@@ -159,7 +159,7 @@ def _channel(op: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """What the numbers of a collective are: one of `count`, each of which is `others` devices."""
+    """The meaning of the numbers in a collective: each is one of `count` and stands for `others` devices."""
 
     count: int
     others: int
@@ -215,7 +215,7 @@ def _along_axes(op: Any, ref: str | Mesh, processes: Processes) -> Groups:
 
 
 def _mesh(op: Any, name: str) -> Mesh:
-    """The mesh of that name in the module, or the grid that was made of it."""
+    """Returns the mesh of a name in the module, or that of the grid made from it; raises RunError without one."""
     module = sdy.enclosing_module(op)
     meshes = sdy.meshes(module)
     for one in module.regions[0].blocks[0].operations:

@@ -17,7 +17,7 @@ from mlir_shard import __version__
 
 @dataclass(frozen=True, slots=True)
 class CodeCache:
-    """A folder of this user, which is made where it is missing: what is in it is run.
+    """A folder of this user, which is made if it is missing; its content is executed.
 
     A file that cannot be read counts as missing, and one that cannot be written is left out.
     """
@@ -25,13 +25,13 @@ class CodeCache:
     directory: Path
 
     def get(self, *key: str | bytes) -> bytes | None:
-        """Returns what was put under this key by the same versions of the compilers."""
+        """Returns the content that the same versions of the compilers put under this key; None if there is none."""
         with contextlib.suppress(OSError):
             return self._path(key).read_bytes()
         return None
 
     def put(self, content: bytes, *key: str | bytes) -> None:
-        """Keeps content, which readers find whole or not at all."""
+        """Stores content, of which readers find all or nothing."""
         with contextlib.suppress(OSError):
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file, name = tempfile.mkstemp(dir=self.directory)
@@ -49,7 +49,7 @@ class CodeCache:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    """What else the content depends on: an editable installation changes without its version."""
+    """Returns the versions and times that content depends on: an editable install changes without its version."""
     # Not with this module: a rank that loads machine code needs no MLIR.
     from mlir_shard import host
 

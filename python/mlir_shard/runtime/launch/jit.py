@@ -35,7 +35,7 @@ _MAPPED_BLOCKS = -4
 
 
 def _keep_freed_memory() -> None:
-    """Has this process keep what it frees, for the next call: the system clears each page that it gives anew."""
+    """Makes this process keep freed memory for the next call, as the system clears each page that it allocates anew."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MAPPED_BLOCKS, 0)
@@ -47,14 +47,14 @@ class Executable:
     """A program in machine code.
 
     Args:
-        program: in the LLVM dialect. Machine code is made of it where it comes without.
+        program: in the LLVM dialect; it is compiled if it comes without machine code.
         process: the rank that runs it; without one it runs alone, and must not call MPI.
-        shared: where other ranks run it too.
-        cache: where machine code that is made is kept.
+        shared: the exchange of machine code, if other ranks run it too.
+        cache: the folder for machine code.
 
     Raises:
         RunError: the program is for another MPI, or as by `compiler.make_engine`.
-        CodeMissing: another rank, which compiles it for this one, has failed to.
+        CodeMissing: another rank, which compiles it for this one, has failed.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Executable:
     def _made(
         self, libraries: Sequence[Path], addresses: Mapping[str, int], cache: CodeCache | None, *, is_shared: bool
     ) -> bytes:
-        """Makes the machine code, and returns its object file if others need it."""
+        """Makes the machine code, or takes it from the cache; returns its object file if others need it."""
         key = (host_cpu(), self._program.text) if cache else ()
         if cache and (kept := cache.get(*key)) is not None:
             self._engine = LoadedCode(kept, libraries, addresses)
@@ -109,11 +109,11 @@ class Executable:
 
     @cached_property
     def _frames(self) -> list[CallFrame]:
-        """Those that no call uses: threads may call at the same time."""
+        """The frames that no call uses; threads may call at the same time."""
         return []
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """The local results for local inputs, both in storage form; the inputs have to be C-contiguous.
+        """Returns the local results for local inputs, both in storage form; the inputs have to be C-contiguous.
 
         Inputs of donated arguments may be overwritten. Results have memory of their own, which is freed with them.
         """
@@ -132,7 +132,7 @@ class Executable:
         return CallFrame(arguments, results, _free)
 
     def messages(self) -> MessageTimes | None:
-        """What calls have spent on messages since this was last read; None for a program that sends none."""
+        """Returns the times of messages in the calls since the last reading; None for a program without messages."""
         if MESSAGES_INTERFACE not in self._program.text:
             return None
         counters = (ctypes.c_int64 * 3)()

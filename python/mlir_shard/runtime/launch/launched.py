@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Being one of the ranks that a site's launcher, mpirun or srun, has started: each runs the same command or script."""
+"""Execution on the ranks that a site's launcher, mpirun or srun, has started: each runs the same command or script."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ FAILED = 1
 
 
 class OtherRankFailed(RunError):
-    """Another rank cannot go on, and reports why."""
+    """The failure of another rank, which reports the reason."""
 
 
 def is_launched() -> bool:
-    """Whether a launcher has started this process and others with it."""
+    """Returns whether a launcher has started this process and others with it."""
     found = place()
     return found is not None and found.size > 1
 
 
 @functools.cache
 def join(choice: str = WHEEL) -> MpiProcess:
-    """This process among the others, once and until it ends; RunError where its MPI is not found or does not begin.
+    """Begins MPI in this process, once and until it ends; raises RunError if its MPI is not found or does not begin.
 
-    choice: as for `MpiInstallation.find`, but `WHEEL` stands for what belongs to the launcher.
+    choice: as for `MpiInstallation.find`, but `WHEEL` stands for the MPI of the launcher.
     """
     library = site_library() if choice == WHEEL else MpiInstallation.find(choice).library
     try:
@@ -74,9 +74,9 @@ def _advice() -> str:
 
 @dataclass(frozen=True, slots=True)
 class LaunchedEngine:
-    """Runs a program on the ranks that are there; each gets the results of all.
+    """An engine that runs a program on the ranks that are there; each gets the results of all.
 
-    A run that takes longer than `timeout` seconds ends all ranks. `observe` is told the times once they have run;
+    A run that takes longer than `timeout` seconds ends all ranks. `observe` receives the times once they have run;
     `repeat`, `threads` and `cache` as for `MpiEngine`.
     """
 
@@ -88,7 +88,7 @@ class LaunchedEngine:
     cache: CodeCache | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`; what one rank raises before the program runs, others raise as OtherRankFailed."""
+        """As `Engine.run`; an exception of one rank before the program runs is OtherRankFailed on the others."""
         return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> LaunchedDevices:
@@ -102,7 +102,7 @@ class LaunchedEngine:
 
 @dataclass(frozen=True, slots=True)
 class LocalTensor(Held):
-    """This rank's part of a tensor."""
+    """This rank's shard of a tensor."""
 
     array: Array
 
@@ -156,7 +156,7 @@ class LaunchedDevices:
         self._process.barrier()
 
     def _local(self, index: int, given: Array | Held) -> Callable[[], Array]:
-        """What makes this rank's part of an argument for each call, anew where a call may overwrite it."""
+        """Returns a function that makes this rank's shard of an argument, anew if a call may overwrite it."""
         if isinstance(given, LocalTensor):
             return lambda: given.array
         whole = cast("Array", given)
@@ -204,7 +204,7 @@ class LaunchedDevices:
 
 @contextmanager
 def _all_or_none(process: MpiProcess) -> Iterator[None]:
-    """Ends all ranks where this one raises something: others may wait for it."""
+    """Ends all ranks if this one raises an exception: others may wait for it."""
     has_ended = False
     try:
         yield
@@ -216,7 +216,7 @@ def _all_or_none(process: MpiProcess) -> Iterator[None]:
 
 
 def _leave(process: MpiProcess) -> None:
-    """Takes leave of the others, for which all wait; where a script has ended by an exception, all ranks end."""
+    """Leaves MPI, for which all ranks wait; if a script has ended by an exception, ends all ranks."""
     if getattr(sys, "last_value", None) is None:
         process.finalize()
     else:
@@ -238,5 +238,5 @@ def _give_up(timeout: float) -> None:
 
 
 def _say(message: str) -> None:
-    """Prints it at once: output of later is lost."""
+    """Prints an error at once: later output is lost."""
     print(f"{Path(sys.argv[0]).stem.replace('_', '-')}: error: {message}", file=sys.__stderr__, flush=True)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of a program with their times and the memory that they take."""
+"""Calls of a program with their times and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _STATUS = Path("/proc/self/status")
-# What Linux takes as an order to count the peak anew.
+# The file, and the content written to it, that make Linux count the peak anew.
 _RESETS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
 _OF_FILES = "RssFile"
@@ -21,11 +21,11 @@ _OF_FILES = "RssFile"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What several calls have returned and taken.
+    """The results and costs of several calls.
 
-    results: of the last call; seconds: of each call; peak_bytes: the most memory that the first call has had, its
-    inputs included, and pages of files, such as code of libraries that it was the first to use, left out; None where
-    the system does not tell that.
+    results: of the last call; seconds: of each call; peak_bytes: the most memory of the first call, including its
+    inputs, without pages of files such as code of libraries that it was the first to use; None if the system does not
+    report it.
     """
 
     results: Sequence[Any]
@@ -44,8 +44,8 @@ def measure(
     Args:
         call: takes inputs and returns results.
         inputs: each makes an array for a call, which the call may overwrite.
-        repeat: how many calls.
-        begin: is done before each call, outside its time.
+        repeat: the number of calls.
+        begin: is called before each call, outside its time.
     """
     seconds: list[float] = []
     peak: int | None = None
@@ -68,14 +68,14 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _Resident:
-    """The kilobytes that this process has: all, and those of files."""
+    """The kilobytes of memory of this process: all, and those of files."""
 
     every: int
     of_files: int
 
 
 def _reset_peak() -> _Resident | None:
-    """Has the system count the peak of this process's memory anew, and returns what it has now."""
+    """Resets the peak memory of this process, and returns its present memory; None if the system does not allow it."""
     with contextlib.suppress(OSError):
         _RESETS.write_text(_RESET_PEAK, encoding="ascii")
         return _Resident(_kilobytes("VmRSS"), _kilobytes(_OF_FILES))

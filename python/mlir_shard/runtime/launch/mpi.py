@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running a program on MPI ranks of this machine, or on one rank without MPI, and the installations of MPI.
+"""Engines that run a program on MPI ranks of this machine, or on one rank without MPI; the installations of MPI.
 
 An installation is a launcher and a library that belong together.
 """
@@ -39,7 +39,7 @@ _HYDRA_OPTIONS = ("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class MpiInstallation:
-    """A launcher and its library; `implementation` is `OPEN_MPI`, or `MPICH` for all that keep its interface."""
+    """A launcher and its library; `implementation` is `OPEN_MPI`, or `MPICH` for all MPIs with its interface."""
 
     launcher: Path
     library: Path
@@ -48,9 +48,9 @@ class MpiInstallation:
     @staticmethod
     @functools.cache
     def find(choice: str = WHEEL) -> MpiInstallation:
-        """The installation that `choice` names; RunError where there is none.
+        """Returns the installation that `choice` names; raises RunError if there is none.
 
-        choice: `wheel`, the `mpich` package of this interpreter; `system`, what is on the path; or a launcher's path.
+        choice: `wheel`, the `mpich` package of this interpreter; `system`, the MPI on the path; or a launcher's path.
         """
         if choice == WHEEL:
             return _of_wheel()
@@ -64,7 +64,7 @@ class MpiInstallation:
         return _of_launcher(choice)
 
     def command(self, ranks: int) -> list[str]:
-        """What stands before the command of a rank to run it on `ranks` ranks of this machine."""
+        """Returns the words before the command of a rank, which run it on `ranks` ranks of this machine."""
         if self.implementation == MPICH:
             return [str(self.launcher), *_HYDRA_OPTIONS, "-n", str(ranks)]
         return [str(self.launcher), "--host", f"localhost:{ranks}", "--bind-to", "none", "-n", str(ranks)]
@@ -125,10 +125,10 @@ def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
 
 
 def site_library() -> Path:
-    """The library for a process that a site's launcher has started; RunError where there is none.
+    """Returns the library for a process that a site's launcher has started; raises RunError if there is none.
 
-    Open MPI where its launcher is the one, or one that speaks PMIx; else what is on the path or known to the system,
-    else the wheel's.
+    It is Open MPI's if the launcher is Open MPI's or may be, as one that supports only PMIx, else MPICH's; it is looked
+    for beside launchers on the path, in the system, and then in the wheel.
     """
     for implementation in _site_implementations():
         for launcher in filter(None, map(shutil.which, _LAUNCHERS)):
@@ -149,12 +149,12 @@ def _site_implementations() -> tuple[str, ...]:
 
 
 def _is_wheel_possible() -> bool:
-    """Whether the launcher speaks what the wheel's MPICH does: PMI, not PMIx alone."""
+    """Returns whether the launcher supports PMI, which the wheel's MPICH needs, and not PMIx alone."""
     return "PMIX_RANK" not in os.environ or "PMI_RANK" in os.environ
 
 
 def is_wheel(library: Path) -> bool:
-    """Whether a library is that of the `mpich` package of this interpreter."""
+    """Returns whether a library is that of the `mpich` package of this interpreter."""
     try:
         return library.resolve() == _of_wheel().library
     except RunError:
@@ -184,7 +184,7 @@ _SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
-# What an mpiexec or a batch system around this process has set is not meant for the mpiexec inside.
+# Variables that an mpiexec or a batch system around this process has set are not meant for the mpiexec inside.
 _INHERITED = (
     *("PMI_", "PMIX_", "HYDRA_", "HYDI_", "MPIR_CVAR_CH4_ROOTS", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE"),
     *("SLURM_", "PALS_", "PBS_", "LSB_"),
@@ -193,10 +193,10 @@ _INHERITED = (
 
 @dataclass(frozen=True, slots=True)
 class MpiEngine:
-    """Runs each rank as a process under mpiexec; a run that takes longer than `timeout` seconds is stopped.
+    """An engine that runs each rank as a process under mpiexec, and stops a run that takes over `timeout` seconds.
 
-    choice: which MPI, see `MpiInstallation.find`; observe: is told the times of the ranks; repeat: how often `run`
-    calls the program; threads: of a rank, for products of matrices.
+    choice: the MPI, see `MpiInstallation.find`; observe: receives the times of the ranks; repeat: the number of calls
+    of the program in `run`; threads: of a rank, for products of matrices.
     """
 
     timeout: float | None = None
@@ -219,7 +219,7 @@ class MpiEngine:
 
 @dataclass(frozen=True, slots=True)
 class SingleProcessEngine:
-    """Runs a program of one rank, without MPI, in a process of its own: the program may abort it."""
+    """An engine that runs a program of one rank, without MPI, in a process of its own: the program may abort it."""
 
     timeout: float | None = None
 

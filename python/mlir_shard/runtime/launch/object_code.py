@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine code that one rank makes for all that have the same CPU.
+"""Machine code that one rank makes for all ranks with the same CPU.
 
 LLVM takes seconds for a program of some thousand operations, and ranks on one machine share its cores.
 """
@@ -25,7 +25,7 @@ class SharedCode(Protocol):
     """Ranks of one program, of which some make machine code and the others take it."""
 
     def take(self) -> bytes | None:
-        """Returns the object file of another rank, when it is there; None where this rank is to make it.
+        """Waits for the object file of another rank and returns it; None if this rank has to make it.
 
         Raises:
             CodeMissing: the other rank has failed to make it.
@@ -33,7 +33,7 @@ class SharedCode(Protocol):
         ...
 
     def give(self, code: bytes) -> None:
-        """Gives the object file to the others, where this rank was to make it; empty if it has failed to."""
+        """Gives the object file to the others, if this rank had to make it; empty if that has failed."""
         ...
 
 
@@ -42,7 +42,7 @@ class CodeMissing(RuntimeError):
 
 
 class SharedByMpi:
-    """Among the ranks of a launcher, which may be on several machines: the first with each CPU makes the code."""
+    """Machine code shared by the ranks of a launcher, on one or several machines: the first with each CPU makes it."""
 
     def __init__(self, process: MpiProcess) -> None:
         self._process = process
@@ -68,7 +68,7 @@ class SharedByMpi:
 
 
 def host_cpu() -> bytes:
-    """What is equal for machines that can run each other's code, in 32 bytes."""
+    """Returns 32 bytes that are equal for machines that can run each other's code."""
     import hashlib
 
     import llvmlite.binding as llvm

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Starting the processes of a program, calling it on them, and leaving none behind however that ends."""
+"""Starts the processes of a program, calls it on them, and leaves no process behind, however that ends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from mlir_shard.uninterrupted import uninterrupted
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
 _LINES_SHOWN = 12
-# What a process, or a device of one, takes at the least; more than a machine holds would stall it, not fail.
+# The least memory of a process, or of a device of one; more than a machine holds would stall it, not fail.
 _BYTES_OF_PROCESS = 32 << 20
 _BYTES_OF_DEVICE = 4 << 20
 
@@ -63,15 +63,15 @@ class RankProcesses:
 
     Args:
         program: what each rank runs.
-        launcher: what stands before the command of a rank.
+        launcher: the words before the command of a rank.
         rank_arguments: the arguments of that command after the folder, see `rank`.
         environment: of the launcher.
         timeout: seconds after which a call, the first one with the start, is stopped.
         in_one_process: whether one process does the work of all ranks.
-        observe: is told the times of the processes.
+        observe: receives the times of the processes.
 
-    Raises RunError from every method if the machine has no memory for as many ranks, a rank fails, with its name and
-    the last it wrote, or the time is up. Then, and after any other exception such as KeyboardInterrupt, the processes
+    Every method raises RunError if the machine has no memory for as many ranks, a rank fails, with its name and its
+    last output, or the time is up. Then, and after any other exception such as KeyboardInterrupt, the processes
     and their files are gone.
     """
 
@@ -118,7 +118,7 @@ class RankProcesses:
                 self._await_answers()
 
     def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
-        """As `Devices.__call__`; the results stay on the ranks. Tensors of donated arguments are gone afterwards."""
+        """As `Devices.__call__`; the results stay on the ranks. Tensors of donated arguments are freed."""
         with self._lock, self._ending_on_error():
             self._restart()
             numbers: list[int | None] = []
@@ -241,7 +241,7 @@ class RankProcesses:
 
 
 class ResidentTensor(Held):
-    """A tensor on the ranks; they free it when nothing refers to it any more."""
+    """A tensor on the ranks, which they free when nothing refers to it any more."""
 
     def __init__(self, owner: RankProcesses, number: int) -> None:
         self.owner, self.number = owner, number
@@ -270,7 +270,7 @@ def _output(directory: Path) -> Path:
 
 @dataclass
 class _Watch:
-    """The launcher and its ranks while something is waited for, and who is told their times."""
+    """The launcher and its ranks during a wait, and the observer of their times."""
 
     process: subprocess.Popen[bytes]
     status: RankStatus
@@ -282,11 +282,11 @@ class _Watch:
         self.restart()
 
     def restart(self) -> None:
-        """The time of the next call begins now."""
+        """Starts the timeout of the next call."""
         self._deadline = math.inf if self.timeout is None else time.monotonic() + self.timeout
 
     def tell(self) -> None:
-        """Tells the times of the processes."""
+        """Reports the times of the processes to the observer."""
         if self.observe:
             self.observe([self.status.read(rank, TIMES) or RankTimes() for rank in range(self.count)])
 
@@ -313,7 +313,7 @@ class _Watch:
                 patience = time.monotonic() + _SECONDS_TO_END
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether the launcher ends within the seconds."""
+        """Returns whether the launcher ends within the seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
             return True
@@ -337,7 +337,7 @@ def _end(
     connections: list[Connection],
     folder: tempfile.TemporaryDirectory[str],
 ) -> None:
-    """Ends the launcher and all ranks, and removes their files, and shared memory that only finished ranks remove."""
+    """Ends the launcher and all ranks, and removes their files, and shared memory that killed ranks leave behind."""
     if os.getpid() != owner:
         # A fork of the process that the ranks belong to.
         return
@@ -376,7 +376,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _failure(status: RankStatus, ranks: int, code: int) -> str | None:
-    """What went wrong in a run whose launcher ended with `code`: the rank that failed first, and why."""
+    """Returns the failure of a run whose launcher ended with `code`, of the first rank that failed; or None."""
     ends = [(rank, status.read(rank, ENDED)) for rank in range(ranks)]
     failed = sorted((end.when, rank, end.what) for rank, end in ends if end is not None and end.what != COMPLETED)
     silent = [str(rank) for rank, end in ends if end is None]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the host's passes leave of `linalg.generic`, or do to it, that is not as it should be."""
+"""Rewrites of `linalg.generic` that prevent wrong results and missed fusion in the host's passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ITERATORS = "iterator_types"
 
 
 def prepare(module: Any) -> None:
-    """Rewrites those of a module, in place, so that the host may fuse what is left."""
+    """Rewrites the generics of a module, in place, so that the host may fuse the remaining ones."""
     for op in operations_named_in_post_order(module, _GENERIC):
         _cut_operands(op)
         if not len(op.attributes[_ITERATORS]):
@@ -34,7 +34,7 @@ def prepare(module: Any) -> None:
 
 
 def _cut_operands(op: Any) -> None:
-    """Cuts off what windows do not reach of the operands of a generic.
+    """Cuts off the elements of the operands of a generic that windows do not reach.
 
     `linalg-fold-unit-extent-dims` drops a loop of one iteration, and then takes the operand's size for that of the loop
     within a window.
@@ -61,9 +61,9 @@ def _cut_operands(op: Any) -> None:
 
 
 def _repeat(op: Any) -> None:
-    """Makes a generic that only repeats elements or a constant once for each use, so that each is fused with its user.
+    """Copies a generic that only repeats elements or a constant for each use, so that each copy is fused with its user.
 
-    The host fuses what has one use alone; others are written to memory.
+    The host fuses only generics with one use; the results of others are written to memory.
     """
     if len(op.results) != 1 or not _repeats(op):
         return
@@ -93,7 +93,7 @@ def _has_one_element(value: Any) -> bool:
 
 
 def _to_scalars(op: Any) -> None:
-    """Without loops it is its body: of tensors of rank 0 only the element is computed."""
+    """Replaces a generic without loops by its body on the only elements of its operands."""
     pairs = zip(op.regions[0].blocks[0].arguments, op.operands, strict=True)
     with ir.InsertionPoint(op), op.location:
         taken = [_only_element(operand) if list(argument.uses) else operand for argument, operand in pairs]
@@ -110,10 +110,10 @@ def _only_element(operand: Any) -> Any:
 
 
 def _read_as_input(op: Any) -> None:
-    """One that reads what it writes to has it as an input too.
+    """Makes the outputs that a generic reads inputs too.
 
-    `linalg-fuse-elementwise-ops` fuses it with one that repeats its elements along other dimensions, and then what it
-    has written would be read again for each of them.
+    `linalg-fuse-elementwise-ops` fuses the generic with one that repeats its elements along other dimensions, and the
+    written elements would then be read again for each of them.
     """
     (count, _), body = ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]), op.regions[0].blocks[0]
     arguments, operands, maps = list(body.arguments), list(op.operands), list(op.attributes[_MAPS])

@@ -21,7 +21,7 @@ _VIEWS: Final = frozenset(
 
 
 class _NotStaticError(Exception):
-    """What a program allocates depends on its inputs."""
+    """A program whose allocations depend on its inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class _Memory:
 
 
 def peak_bytes(module: Any, entry: str) -> int | None:
-    """Returns the bytes of the arguments of a function and of all that it allocates, at their most.
+    """Returns the most bytes that the arguments of a function and all that it allocates take at a time.
 
-    Constants are not counted, nor what libraries need for themselves; None where buffers are of dynamic size or of
-    elements of unknown size, or functions have several blocks.
+    Constants are not counted, nor is the memory that libraries allocate for themselves. The result is None if buffers
+    are of dynamic size or of elements of unknown size, or functions have several blocks.
     """
     found = functions(module)
     try:

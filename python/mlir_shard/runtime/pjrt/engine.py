@@ -22,10 +22,10 @@ _DEVICE_COUNT = "--xla_force_host_platform_device_count"
 
 @dataclass(frozen=True, slots=True)
 class PjrtEngine:
-    """Runs programs in StableHLO, see `xla_module`, in a process of its own with jax.
+    """An engine that runs programs in StableHLO, see `xla_module`, in a process of its own with jax.
 
-    platform: `cpu`, of which there are as many devices as a program needs, or one that jax knows and that has them.
-    A run that takes longer than `timeout` seconds is stopped. `observe` is told the times of the process.
+    platform: `cpu`, with as many devices as a program needs, or another platform of jax that has enough devices. A run
+    that takes longer than `timeout` seconds is stopped. `observe` receives the times of the process.
     """
 
     timeout: float | None = None
@@ -49,14 +49,14 @@ class PjrtEngine:
 
 
 def check_installed() -> None:
-    """RunError where the package is missing, said before anything is compiled."""
+    """Raises RunError if jax is not installed, before anything is compiled."""
     for package in ("jax", "jaxlib"):
         if importlib.util.find_spec(package) is None:
             raise RunError(f"the package {package}, by which PJRT is reached, is not installed: pip install jax")
 
 
 def _settings(platform: str, devices: int) -> dict[str, str]:
-    """What jax has to find in the environment when it is loaded."""
+    """Returns the environment variables that jax reads when it is loaded."""
     flags = os.environ.get("XLA_FLAGS", "")
     if platform == CPU:
         kept = re.sub(rf"{_DEVICE_COUNT}=\S*", "", flags).split()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The body of a manual computation on one device: each operation for all devices, then the next one.
 
-A collective then has the operands of all devices at hand and becomes data movement.
+A collective then has the operands of all devices and becomes data movement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import Reduction
 from mlir_shard.runtime.collectives.stablehlo_devices import Groups, Processes
 
-# Of an operation and the values that a group of devices has for an operand, in its order, what each has then.
+# Returns the results of an operation on a group of devices, given the values of an operand on these, in order.
 _InGroup = Callable[[Any, Sequence[Any]], Sequence[Any]]
 ValuesOfDevices = Sequence[Sequence[Any]]
 
@@ -27,9 +27,9 @@ ValuesOfDevices = Sequence[Sequence[Any]]
 def collective_results(
     op: Any, devices: Sequence[int], operands: ValuesOfDevices, processes: Processes
 ) -> list[list[Any]]:
-    """The results of a collective on each of `devices` for its operands there, at the current insertion point.
+    """Returns the results of a collective on each of `devices` for its operands there, at the current insertion point.
 
-    RunError where a group has others of the devices, too.
+    Raises RunError if a group also has other devices.
     """
     if op.name in _NUMBERS:
         numbers = [_NUMBERS[op.name](processes, device) for device in devices]
@@ -130,7 +130,7 @@ _NUMBERS: dict[str, Callable[[Processes, int], int]] = {
     "stablehlo.replica_id": Processes.replica_of,
 }
 COLLECTIVES = frozenset((*_IN_GROUPS, *_NUMBERS, "stablehlo.collective_permute"))
-"""The operations that `results` computes."""
+"""The operations that `collective_results` computes."""
 CALL = "func.call"
 MANUAL = "sdy.manual_computation"
 NAMED = "sdy.named_computation"
@@ -142,15 +142,15 @@ Values = list[list[Any]]
 
 
 class Manual(Protocol):
-    """Computes a manual computation in such a body, for the operands of each device."""
+    """A function that computes a manual computation in such a body, for the operands of each device."""
 
     def __call__(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
-        """The results on each of `devices`, at the current insertion point."""
+        """Returns the results on each of `devices`, at the current insertion point."""
         ...
 
 
 class BodiesInStep:
-    """Bodies of one module. RunError at an operation that cannot be computed so."""
+    """The bodies of one module. Methods raise RunError at an operation that cannot be computed on one device."""
 
     def __init__(self, functions: Mapping[str, Any], processes: Processes, manual: Manual) -> None:
         self._functions = functions
@@ -158,9 +158,9 @@ class BodiesInStep:
         self._manual = manual
 
     def results(self, block: Any, devices: Sequence[int], arguments: Values, known: Sequence[Known]) -> Values:
-        """What a block returns on each device for its arguments there, at the current insertion point.
+        """Returns the results of a block on each device for its arguments there, at the current insertion point.
 
-        known: for each device what stands for the values from around the block.
+        known: for each device the replacements of values from around the block.
         """
         values = [
             dict(of_device) | dict(zip(block.arguments, given, strict=True))
@@ -212,7 +212,7 @@ class BodiesInStep:
         return [list(made.results)[place * count : (place + 1) * count] for place in range(len(devices))]
 
     def _loop(self, op: Any, devices: Sequence[int], operands: Values, known: list[Known]) -> Values:
-        """Values that are uniform across devices are carried once, which shows that devices stop at the same time."""
+        """Returns the results of a loop; uniform values are carried once, so devices are known to stop together."""
         uniform = {index for index, of_devices in enumerate(zip(*operands, strict=True)) if _is_one(of_devices)}
         while True:
             made, differing = self._loop_carrying(op, devices, operands, known, uniform)
@@ -224,7 +224,7 @@ class BodiesInStep:
     def _loop_carrying(
         self, op: Any, devices: Sequence[int], operands: Values, known: list[Known], uniform: set[int]
     ) -> tuple[Any, set[int]]:
-        """The loop, and the numbers in `uniform` of values that diverge in it."""
+        """Returns the loop, and the numbers in `uniform` of values that diverge in it."""
         count = len(op.operands)
         carried = _gathered(operands, uniform, count)
         types = [value.type for value in carried]
@@ -246,7 +246,7 @@ class BodiesInStep:
 
 
 def _copied(op: Any, operands: Values, known: list[Known]) -> Values:
-    """The results of copies of an operation, one for each different set of operands."""
+    """Returns the results of copies of an operation, one for each different set of operands."""
     made: dict[tuple[Any, ...], list[Any]] = {}
     found = []
     from_around = [operand for one in ops_below(op) for operand in one.operands]
@@ -276,12 +276,12 @@ def _the_same(values: Values, op: Any, does: str) -> list[Any]:
 
 
 def _gathered(values: Values, uniform: set[int], count: int) -> list[Any]:
-    """The values that devices carry, one device after the other, with uniform ones once."""
+    """Returns the values that devices carry, one device after the other, with uniform ones once."""
     return [of_device[index] for index in range(count) for of_device in (values[:1] if index in uniform else values)]
 
 
 def _spread(carried: Sequence[Any], uniform: set[int], count: int, devices: int) -> Values:
-    """For each device what it carries."""
+    """Returns the carried values of each device."""
     rest = iter(carried)
     by_index = []
     for index in range(count):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program without its sharding: what a sharded program has to compute.
+"""The program without its sharding, which gives the reference results for the sharded program.
 
 A manual computation becomes its body on the shards of all devices, joined.
 """
@@ -39,7 +39,7 @@ _OF_DEVICES = frozenset(op_names("stablehlo", "custom_call infeed outfeed recv r
 
 
 def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
-    """Why manual computations of a module mean nothing on one device, empty where all of them do mean something."""
+    """Returns the reasons why manual computations of a module have no meaning on one device; empty if all have one."""
     found: list[diagnostic.Diagnostic] = []
     for op in _manual_computations(module):
         message = _not_in_blocks(op)
@@ -53,9 +53,9 @@ def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
 
 
 def compute_on_one_device(module: Any) -> None:
-    """Replaces each manual computation by its body on all blocks; there have to be no `refusals`.
+    """Replaces each manual computation by its body on all shards; `refused_computations` has to be empty.
 
-    RunError at a collective in one that cannot be computed on one device.
+    Raises RunError at a collective in one that cannot be computed on one device.
     """
     outermost = [op for op in _manual_computations(module) if not _is_in_another(op)]
     # Those in others, or in functions that others call, are computed with them.
@@ -77,7 +77,7 @@ def _is_in_another(op: Any) -> bool:
 
 
 def _drop_unused_functions(module: Any) -> None:
-    """Erases private functions that nothing calls any more: collectives in them have no devices around them."""
+    """Erases private functions that are no longer called: collectives in them have no devices around them."""
     while True:
         called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
         composites = operations_named(module, "stablehlo.composite")
@@ -94,7 +94,7 @@ def _manual_computations(module: Any) -> list[Any]:
 
 
 def _reached(op: Any, module: Any) -> Iterator[Any]:
-    """The operations in a computation and in the functions it calls."""
+    """Yields the operations in a computation and in the functions that it calls."""
     defined = functions(module)
     left, seen = [op], set()
     while left:
@@ -107,7 +107,7 @@ def _reached(op: Any, module: Any) -> Iterator[Any]:
 
 
 def _not_in_blocks(op: Any) -> str:
-    """What stands against a computation on blocks, empty if nothing does."""
+    """Returns the reason why a computation cannot be done on shards; empty if it can."""
     mesh = _mesh(op)
     if mesh is None:
         return f"'{op.name}' has no meaning on one device: its shardings have no mesh in common"
@@ -127,13 +127,13 @@ def _not_in_blocks(op: Any) -> str:
 
 
 def _shardings(op: Any, name: str) -> list[TensorSharding]:
-    """As far as they are along the manual axes: the body is about all of what others divide."""
+    """Returns shardings as far as they are along the manual axes: other axes do not divide the tensors of the body."""
     manual = op.attributes["manual_axes"].value.value
     return [sharding.only_axes(manual) for sharding in op.attributes[name].value.shardings]
 
 
 def _mesh(op: Any) -> Mesh | None:
-    """The mesh that all shardings are on, an empty one where there are none."""
+    """Returns the mesh of all shardings, an empty one without shardings; None if they differ."""
     shardings = _shardings(op, "in_shardings") + _shardings(op, "out_shardings")
     meshes = [sdy.mesh_of(sharding, op) for sharding in shardings]
     if not meshes:
@@ -142,9 +142,9 @@ def _mesh(op: Any) -> Mesh | None:
 
 
 def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, list[Box], list[Box]]]:
-    """What a device takes of each operand and gives of each result, for all places along the manual axes.
+    """Yields each device with its box of each operand and of each result, for all positions along the manual axes.
 
-    outer: the place along the other axes.
+    outer: the position along the other axes.
     """
     manual = op.attributes["manual_axes"].value.value
     along = [range(axis.size) if axis.name in manual else [place] for axis, place in zip(mesh.axes, outer, strict=True)]
@@ -159,7 +159,7 @@ def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, lis
 
 
 def _mesh_of_all(op: Any, module: Any) -> Mesh:
-    """The mesh of a computation and of those in it; RunError where they have several."""
+    """Returns the mesh of a computation and of those in it; raises RunError if they have several."""
     found = Mesh(())
     for inner in _reached(op, module):
         mesh = _mesh(inner) if inner.name == MANUAL else None
@@ -172,7 +172,7 @@ def _mesh_of_all(op: Any, module: Any) -> Mesh:
 
 
 class _Computation:
-    """A manual computation that is in no other."""
+    """An outermost manual computation."""
 
     def __init__(self, op: Any) -> None:
         module = sdy.enclosing_module(op)
@@ -182,7 +182,7 @@ class _Computation:
         self._bodies = BodiesInStep(functions(module), processes, self._results)
 
     def replace(self) -> None:
-        """By the values it has, computed in front of it."""
+        """Replaces the computation by its results, computed in front of it."""
         op = self._op
         first = device_at(self._mesh, [0] * len(self._mesh.axes))
         with ir.InsertionPoint(op), op.location:
@@ -190,7 +190,7 @@ class _Computation:
         replace_with(op, values)
 
     def _results(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
-        """The results of this computation or one in it, on each of the devices around it."""
+        """Returns the results of this computation or one in it, on each of the devices around it."""
         inner: list[int] = []
         arguments: Values = []
         around: list[Known] = []
@@ -212,7 +212,7 @@ class _Computation:
 
 
 def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
-    """A block of a tensor, which all devices that have it share."""
+    """Returns a shard of a tensor; all devices with the same box share it."""
     if box.size == tuple(value.type.shape):
         return value
     if (value, box) not in made:
@@ -221,7 +221,7 @@ def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
 
 
 def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
-    """The tensor of these shards, which have the same place in dimensions before `dim`."""
+    """Returns the tensor of these shards, which have the same place in dimensions before `dim`."""
     first = next(iter(parts))
     if dim == len(first.start):
         return parts[first]
@@ -247,10 +247,10 @@ _CONSTANT = "sdy.constant"
 
 
 def drop_sharding(module: Any) -> None:
-    """Takes every sharding annotation out of a global module, in place.
+    """Removes every sharding annotation from a global module, in place.
 
-    A `sdy.manual_computation` becomes its body on the blocks of all devices. RunError for an operation that means
-    nothing on one device, such as a collective in such a body.
+    A `sdy.manual_computation` becomes its body on the shards of all devices. Raises RunError for an operation without a
+    meaning on one device, such as a collective in such a body.
     """
     refusals = refused_computations(module)
     if refusals:

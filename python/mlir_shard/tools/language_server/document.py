@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One text: its diagnostics, and what is asked about places in it."""
+"""One text: its diagnostics, and the answers to requests about places in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ANNOTATING = ("sdy.mesh", "shard.shard")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A place that a diagnostic mentions; the file is empty for the text itself, the span None where it is unknown."""
+    """A place that a diagnostic mentions; the file is empty for the text itself, the span None if it is unknown."""
 
     message: str
     file: str
@@ -65,7 +65,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """What is known of a word: Markdown, and the span of the word."""
+    """The description of a word: Markdown, and the span of the word."""
 
     markdown: str
     span: Span
@@ -81,7 +81,7 @@ class Hint:
 
 
 class Document:
-    """A text of one or several modules, those between lines `// -----`.
+    """A text of one or several modules, separated by lines `// -----`.
 
     Args:
         name: of the file, for places in explanations.
@@ -94,15 +94,15 @@ class Document:
         self._parts = [_Part(one, self._text) for one in source.split(whole, DEFAULT_SPLIT_MARKER)]
 
     def diagnostics(self) -> list[Found]:
-        """Returns what parsing, verification and the passes report."""
+        """Returns the diagnostics of parsing, verification and the passes."""
         return [self._found(one) for part in self._parts for one in part.diagnostics]
 
     def outline(self) -> list[Entry]:
-        """Returns the symbols, those of a module in it."""
+        """Returns the symbols; the symbols in a module are its children."""
         return [entry for part in self._parts if part.outline for entry in self._entries(part.outline.symbols, -1)]
 
     def hover(self, line: int, column: int) -> Hover | None:
-        """Returns the type of a value, its sharding after propagation and why it has it; or what a name stands for."""
+        """Returns the type of a value, its sharding after propagation and the reason; or the definition of a name."""
         word = self._text.word_at(self._text.offset(line, column))
         part = self._part_with(word)
         if word is None or part is None:
@@ -111,14 +111,14 @@ class Document:
         return Hover(shown, self._span(word)) if shown else None
 
     def definition(self, line: int, column: int) -> Span | None:
-        """Returns where the name at a place is defined."""
+        """Returns the span that defines the name at a place."""
         word = self._text.word_at(self._text.offset(line, column))
         part = self._part_with(word)
         defined = part.outline.definition(word) if word and part and part.outline else None
         return self._span(defined) if defined else None
 
     def references(self, line: int, column: int) -> list[Span]:
-        """Returns where the name at a place is written, its definition included."""
+        """Returns the spans of the name at a place, including its definition."""
         word = self._text.word_at(self._text.offset(line, column))
         part = self._part_with(word)
         if word is None or part is None or part.outline is None or word.kind is WordKind.OTHER:
@@ -126,7 +126,7 @@ class Document:
         return [self._span(one) for one in part.outline.occurrences(word) if part.contains(one)]
 
     def hints(self, first: int, last: int) -> list[Hint]:
-        """Returns the shardings of the values that are defined in lines, those that are sharded."""
+        """Returns the shardings of the sharded values that are defined in lines."""
         found: dict[tuple[int, int], list[str]] = {}
         for part in self._parts:
             for word, shown in part.shardings():
@@ -173,7 +173,7 @@ def _place(one: Diagnostic) -> str:
 
 
 class _Part:
-    """A module of a text; nothing but its text and diagnostics where it is not valid."""
+    """A module of a text; if it is not valid, only its text and diagnostics."""
 
     def __init__(self, part: Source, text: Text) -> None:
         self.name = part.name
@@ -187,15 +187,15 @@ class _Part:
 
     @cached_property
     def outline(self) -> Outline | None:
-        """What the module defines."""
+        """The definitions of the module; None if it is not valid."""
         return None if self._module is None else Outline(self._module, self._text)
 
     def contains(self, word: Word) -> bool:
-        """Whether a word is in this part."""
+        """Returns whether a word is in this part."""
         return self._lines[0] <= self._text.span(word.start, word.end).line <= self._lines[1]
 
     def descriptions(self, word: Word) -> Iterator[str]:
-        """Yields what is known of a word as Markdown."""
+        """Yields the descriptions of a word as Markdown."""
         if self.outline is None:
             return
         if word.kind is WordKind.OTHER:

@@ -20,9 +20,9 @@ class Value:
     """A result or a block argument.
 
     Attributes:
-        word: where it is defined; index: among results that have one name together.
+        word: the word that defines it; index: its index among results that have one name together.
         type: its text.
-        place: line and column of its location, from 1, as those of explanations.
+        place: line and column of its location, from 1, as in explanations.
     """
 
     word: Word
@@ -39,7 +39,7 @@ class Symbol:
         word: the name where it is defined.
         op: the name of the op; type: that of a function, empty for others.
         start, end: offsets of the op in the text.
-        parent: the number of the symbol around, -1 for none.
+        parent: the number of the symbol around, -1 if there is none.
     """
 
     word: Word
@@ -51,7 +51,7 @@ class Symbol:
 
 
 class Outline:
-    """What a module that was read from a text defines."""
+    """The definitions of a module that was read from a text."""
 
     def __init__(self, module: Any, text: Text) -> None:
         self._module, self._text = module, text
@@ -95,11 +95,11 @@ class Outline:
         return self._by_place.get((span.line + 1, span.start + 1), ())
 
     def symbol(self, name: str) -> Symbol | None:
-        """Returns the first symbol of a name."""
+        """Returns the first symbol with a name."""
         return next((one for one in self._symbols if one.word.name == name), None)
 
     def definition(self, word: Word) -> Word | None:
-        """Returns where the name that a word has is defined."""
+        """Returns the word that defines the name of a word."""
         if word.kind is WordKind.SYMBOL:
             symbol = self.symbol(word.name)
             return None if symbol is None else symbol.word
@@ -113,7 +113,7 @@ class Outline:
         return found
 
     def occurrences(self, word: Word) -> Iterator[Word]:
-        """Yields the words of the same name; of values and blocks those in the same function."""
+        """Yields the words with the same name; for values and blocks, those in the same function."""
         is_local = word.kind in (WordKind.VALUE, WordKind.BLOCK)
         start, end = self._function_around(word.start) if is_local else (0, len(self._text.content))
         for one in self._text.words:
@@ -138,7 +138,7 @@ class Outline:
                         self._read_symbols(op, number)
 
     def _add_symbol(self, op: Any, parent: int) -> int:
-        """The number of the symbol, that of its parent where the text does not show it."""
+        """Adds a symbol and returns its number, or that of its parent if the text does not show it."""
         start = self._offset(op.location)
         if start is None:
             return parent

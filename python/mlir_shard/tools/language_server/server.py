@@ -30,17 +30,17 @@ _START = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
 class _Places:
-    """Translates places in a text between its lines and bytes and the units of the client."""
+    """The places in a text, translated between its lines and bytes and the units of the client."""
 
     def __init__(self, text: str, encoding: types.PositionEncodingKind) -> None:
         self._lines, self._encoding = text.split("\n"), encoding
 
     def range_of(self, span: Mapping[str, int]) -> types.Range:
-        """The range of a `Span` as a dictionary."""
+        """Returns the range of a `Span` as a dictionary."""
         return types.Range(self._position(span["line"], span["start"]), self._position(span["line"], span["end"]))
 
     def column(self, position: types.Position) -> int:
-        """The column in bytes."""
+        """Returns the column of a position, in bytes."""
         line = self._lines[position.line] if position.line < len(self._lines) else ""
         if self._encoding is types.PositionEncodingKind.Utf8:
             return position.character
@@ -73,11 +73,11 @@ class Server(LanguageServer):
         self._analyses = Analyses(files)
 
     def prepare(self) -> None:
-        """Starts what the first text needs."""
+        """Starts the process for the first text."""
         self._analyses.prepare()
 
     async def read(self, uri: str, delay: float = 0) -> None:
-        """Reads the text of a document, and publishes what there is to say of it."""
+        """Reads the text of a document, and publishes its diagnostics."""
         document = self.workspace.get_text_document(uri)
         text, version = document.source, document.version
         self._analyses.open(uri, os.path.basename(document.path), text, delay)
@@ -93,7 +93,7 @@ class Server(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
 
     def close(self, uri: str) -> None:
-        """Forgets a document."""
+        """Closes a document and removes its diagnostics."""
         self._analyses.close(uri)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
@@ -102,7 +102,7 @@ class Server(LanguageServer):
         self._analyses.close_all()
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """What is known of the word at a place."""
+        """Returns the description of the word at a place."""
         places, found = await self._ask("hover", params)
         if found is None:
             return None
@@ -110,12 +110,12 @@ class Server(LanguageServer):
         return types.Hover(contents, places.range_of(found["span"]))
 
     async def definition(self, params: types.DefinitionParams) -> types.Location | None:
-        """Where the name at a place is defined."""
+        """Returns the location that defines the name at a place."""
         places, found = await self._ask("definition", params)
         return None if found is None else types.Location(params.text_document.uri, places.range_of(found))
 
     async def references(self, params: types.ReferenceParams) -> list[types.Location]:
-        """Where the name at a place is written."""
+        """Returns the locations of the name at a place."""
         places, found = await self._ask("references", params)
         ranges = [places.range_of(one) for one in found or ()]
         if not params.context.include_declaration:
@@ -125,12 +125,12 @@ class Server(LanguageServer):
         return [types.Location(params.text_document.uri, one) for one in ranges]
 
     async def highlights(self, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
-        """Where the name at a place is written, to be marked."""
+        """Returns the ranges of the name at a place, to be marked."""
         places, found = await self._ask("references", params)
         return [types.DocumentHighlight(places.range_of(one)) for one in found or ()]
 
     async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
-        """The shardings of the values that are defined in a range."""
+        """Returns the shardings of the values that are defined in a range."""
         uri = params.text_document.uri
         if not self._analyses.has(uri):
             return []
@@ -146,7 +146,7 @@ class Server(LanguageServer):
         ]
 
     async def symbols(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
-        """The functions, meshes and modules of a document."""
+        """Returns the functions, meshes and modules of a document."""
         uri = params.text_document.uri
         if not self._analyses.has(uri):
             return []

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The words of a text that stand for something, without comments and strings."""
+"""The words of a text that may be names, without comments and strings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import cached_property
 
 
 class WordKind(enum.Enum):
-    """What a word names."""
+    """The kind of entity that a word names."""
 
     VALUE = "%"
     SYMBOL = "@"
@@ -24,7 +24,7 @@ class WordKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word and where it stands.
+    """A word and its position.
 
     Attributes:
         name: as it is written, `%0` for one of several results too.
@@ -80,7 +80,7 @@ class Text:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """All words, in their order."""
+        """All words, in order."""
         return tuple(self._read())
 
     def _read(self) -> Iterator[Word]:
@@ -97,7 +97,7 @@ class Text:
         return [word.start for word in self.words]
 
     def offset(self, line: int, column: int) -> int:
-        """Returns the offset of a place; that of the end for lines behind it."""
+        """Returns the offset of a place; the end of the text for lines behind it."""
         return min(self._lines[line] + column, len(self.content)) if line < len(self._lines) else len(self.content)
 
     def span(self, start: int, end: int) -> Span:
@@ -113,14 +113,14 @@ class Text:
         return self.words[found] if found >= 0 and offset <= self.words[found].end else None
 
     def word_from(self, offset: int, name: str) -> Word | None:
-        """Returns the first word of a name that begins at an offset or behind it."""
+        """Returns the first word with a name that begins at an offset or behind it."""
         for index in range(bisect.bisect_left(self._starts, offset), len(self.words)):
             if self.words[index].name == name:
                 return self.words[index]
         return None
 
     def names_of_results(self, offset: int) -> Iterator[tuple[Word, int]]:
-        """Yields for each result of the op at an offset its name and its index among the results of this name."""
+        """Yields, for each result of the op at an offset, its name and its index among the results of this name."""
         line_start = self.content.rfind("\n", 0, offset) + 1
         # The location of an op whose syntax has a region in the middle is another word of its line.
         found = _RESULTS.search(self.content, line_start, offset) or _LINE.match(self.content, line_start)
@@ -131,14 +131,14 @@ class Text:
                     yield word, index
 
     def error_span(self, line: int, column: int) -> Span:
-        """Returns the span of what stands at the place of an error."""
+        """Returns the span of the token at the place of an error."""
         start = self.offset(line, column)
         found = _AT_ERROR.match(self.content, start)
         return self.span(start, start + 1 if found is None else found.end())
 
 
 def without_locations(content: str) -> str:
-    """Returns a text with spaces for the locations in it, so that its ops are where they stand in it."""
+    """Returns a text with spaces in place of its locations, so that its ops keep their positions."""
     if "loc(" not in content:
         return content
     parts, done = [], 0

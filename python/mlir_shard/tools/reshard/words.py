@@ -32,7 +32,7 @@ _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
 def amount(size: int) -> str:
-    """A number of bytes, exact below 10,000 and with three digits above."""
+    """Returns a number of bytes as text, exact below 10,000 and with three digits above."""
     if size < 10_000:
         return f"{size} B"
     value, unit = float(size), 0
@@ -42,13 +42,13 @@ def amount(size: int) -> str:
 
 
 def amounts(sizes: Sequence[int]) -> str:
-    """What the devices have of something: one amount where all have the same, else the least and the most."""
+    """Returns the amounts of the devices as text: one amount if all are equal, else the least and the most."""
     least, most = min(sizes), max(sizes)
     return amount(most) if least == most else f"{amount(least)} to {amount(most)}"
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits."""
+    """Returns a time as text, with three digits."""
     if seconds == 0:
         return "0 s"
     unit, scale = next(((unit, scale) for unit, scale in _SECONDS if seconds >= scale), _SECONDS[-1])
@@ -56,51 +56,51 @@ def duration(seconds: float) -> str:
 
 
 def interval(start: int, size: int) -> str:
-    """The indices of a dimension, as a slice of Python's has them."""
+    """Returns the indices of a dimension as a slice of Python."""
     return f"{start}:{start + size}" if size else "none"
 
 
 def box_text(box: Box) -> str:
-    """A box as the slices that take it out of the tensor."""
+    """Returns a box as the slices that take it out of the tensor."""
     if box.is_empty:
         return "nothing"
     return "[" + ", ".join(map(interval, box.start, box.size)) + "]"
 
 
 def first_and_last(values: Sequence[T], most: int) -> list[T | None]:
-    """All values, or if there are more than `most`, the first ones, None and the last one."""
+    """Returns all values or, if there are more than `most`, the first ones, None and the last one."""
     return [*values] if len(values) <= most else [*values[: most - 2], None, values[-1]]
 
 
 def cut(text: str, most: int) -> str:
-    """The text, with dots for its end where it has more than so many characters."""
+    """Returns the text, with dots for its end if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def devices(ids: Sequence[int], most: int = 8, separator: str = " ") -> str:
-    """Device numbers; where there are more than `most`, the first ones, the last one and how many there are."""
+    """Returns device numbers as text; if there are more than `most`, the first ones, the last one and their count."""
     shown = separator.join("…" if one is None else str(one) for one in first_and_last(ids, most))
     return shown if len(ids) <= most else f"{shown} ({len(ids)})"
 
 
 def between_holders(layout: TensorLayout, holders: Sequence[int]) -> str:
-    """What stands between the devices that hold a block: a plus sign where each has one of its partial values."""
+    """Returns the separator of the devices that hold a shard: a plus sign if each holds one of its partial values."""
     return "+" if layout.partials > 1 and len(holders) == layout.partials else " "
 
 
 def axes(refs: Iterable[AxisRef]) -> str:
-    """Axes, as sdy writes them."""
+    """Returns axes in sdy's syntax."""
     return ", ".join(map(str, refs))
 
 
 def placement(layout: TensorLayout) -> str:
-    """The sharding of a layout, as sdy writes it, without the mesh."""
+    """Returns the sharding of a layout in sdy's syntax, without the mesh."""
     sharding = layout.sharding
     return str(sharding).removeprefix(f"<{sharding.mesh_text}, ").removesuffix(">")
 
 
 def move(step: PlanStep) -> str:
-    """What a step does: its collective, the axes it is along and the dimensions it is about."""
+    """Returns the description of a step: its collective, axes and dimensions."""
     one = step.move
     if isinstance(one, CollectivePermute):
         return "collective permute"
@@ -113,17 +113,17 @@ def move(step: PlanStep) -> str:
 
 
 def move_name(one: Move) -> str:
-    """What the collective is called."""
+    """Returns the name of the collective."""
     return _NAMES[type(move_parts(one)[0])]
 
 
 def move_parts(one: Move) -> tuple[Move, ...]:
-    """The moves that are carried out as one."""
+    """Returns the moves that are carried out as one."""
     return one.steps if isinstance(one, Together) else (one,)
 
 
 def move_axes(step: PlanStep, one: AllReduce | OneDimStep) -> Axes:
-    """The axes of the mesh that a move of a step is along, sub-axes where it is along a part of one."""
+    """Returns the mesh axes of a move of a step; sub-axes if it is along a part of an axis."""
     return add_axes_or_merge((), (step.grid.atoms[axis] for axis in one.axes), step.grid.mesh)
 
 
@@ -148,7 +148,7 @@ def _about(step: PlanStep, one: Move) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How the tensor lies, and the step that has brought it there; None before the first."""
+    """The layout of the tensor, and the step that led to it; None before the first."""
 
     heading: str
     layout: TensorLayout
@@ -156,18 +156,18 @@ class Stage:
 
     @property
     def placement(self) -> str:
-        """The sharding, in sdy's words."""
+        """The sharding in sdy's syntax."""
         return placement(self.layout)
 
 
 def stages(plan: Plan) -> tuple[Stage, ...]:
-    """All stages, in order."""
+    """Returns all stages, in order."""
     steps = (Stage(f"{number}. {move(step)}", step.after, step) for number, step in enumerate(plan.steps, 1))
     return (Stage("Before", plan.source), *steps)
 
 
 def step_figures(step: PlanStep) -> str:
-    """What a step moves, holds and takes, in a line."""
+    """Returns the bytes, memory and time of a step, in a line."""
     if not any(step.bytes_received):
         return f"nothing moves · holds {amount(step.memory)}"
     return (
@@ -177,7 +177,7 @@ def step_figures(step: PlanStep) -> str:
 
 
 def totals(plan: Plan) -> tuple[str, ...]:
-    """The bytes, memory and time of the plan, the lower bound, and the distance to it."""
+    """Returns lines on the bytes, memory and time of the plan, the lower bound, and the distance to it."""
     if not plan.steps:
         return ("Every device holds its box already: nothing to do.",)
     count = plan.num_collectives

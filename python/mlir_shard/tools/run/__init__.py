@@ -1,3 +1,3 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What shard-run does: `steps` in order, from `arguments` and `arrays` to a `comparison`, a `report` and `times`."""
+"""The parts of shard-run: `steps` in order, from `arguments` and `arrays` to a `comparison`, a `report` and `times`."""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What shard-run compares results with: the program without sharding, in f64 too where in doubt, or given arrays."""
+"""The comparison of results with those of the unsharded program, in f64 too if in doubt, or with given arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def comparisons(prepared: Prepared, results: Sequence[Result], progress: Progress) -> list[Comparison] | None:
-    """Compares each result; None if there is nothing to compare with."""
+    """Compares each result with the expected one; returns None if there is nothing to compare with."""
     tolerance = _tolerance(prepared.arguments)
     if prepared.expected is not None:
         return [
@@ -64,7 +64,7 @@ def _without_rounding(
     found: list[Comparison],
     progress: Progress,
 ) -> list[Comparison]:
-    """The comparisons without what rounding explains; all of them if the program cannot be run in f64."""
+    """Returns the comparisons without differences that rounding explains; all if the program cannot run in f64."""
     progress.say("running it without sharding in f64")
     program = prepared.compiled.precise()
     if program is None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps of shard-run: read arrays, prepare what can be without running, run, report."""
+"""The steps of shard-run: read arrays, prepare all that does not need a run, run, report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def of_module(module: Any) -> CommunicationReport:
-    """The report of a local module; raises RunError if its collectives cannot be read."""
+    """Returns the report of a local module; raises RunError if its collectives cannot be read."""
     from mlir_shard.passes.registry import PassFailure
     from mlir_shard.runtime.error import RunError
     from mlir_shard.transforms.communication.shard_communication_report import communication_report
@@ -40,7 +40,7 @@ def of_module(module: Any) -> CommunicationReport:
 
 
 def write_communication(path: str, report: CommunicationReport) -> None:
-    """As JSON to a file named so, else as a table; UsageError where the file cannot be written."""
+    """Writes a report as JSON to a `.json` file, else as a table; raises UsageError if the file cannot be written."""
     from mlir_shard.transforms.communication.shard_communication_report import write as write_to
 
     if path == "-":
@@ -72,7 +72,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a program returned."""
+    """The results and times of a program that has run."""
 
     prepared: Prepared
     results: list[Result]
@@ -80,7 +80,7 @@ class Ended:
 
 
 def prepare(arguments: RunArguments, console: Console, progress: run_report.Progress) -> Prepared:
-    """Reads and compiles; UsageError, RunError or `modules.Reported` where something is wrong with what was given."""
+    """Reads and compiles the program; raises UsageError, RunError or `modules.Reported` for invalid input."""
     from mlir_shard.dialects.contexts import create_context
     from mlir_shard.runtime import names
     from mlir_shard.runtime.backends import backend
@@ -186,7 +186,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
 
 
 def run(prepared: Prepared) -> Ended:
-    """Runs the sharded program; RunError where that fails."""
+    """Runs the sharded program; raises RunError if it fails."""
     from mlir_shard.runtime.error import RunError
     from mlir_shard.runtime.execution import run_program
 
@@ -243,7 +243,7 @@ def _write_memory(path: str, memory: PeakMemory) -> None:
 
 
 def _memory_of(local: Any, arguments: RunArguments) -> list[PeakMemory]:
-    """What the local program is predicted to need; nothing if that is not known and no report was asked for."""
+    """Returns the predicted memory of the local program; empty if it is unknown and no report was requested."""
     from mlir_shard.explain.memory import peak_memory
     from mlir_shard.passes import diagnostic
     from mlir_shard.passes.registry import PassFailure
@@ -273,7 +273,7 @@ def _explain(module: Any, arguments: RunArguments, console: Console) -> None:
 
 
 def _certified(pipelines: Pipelines, path: str) -> Pipelines:
-    """The pipelines with a certificate written to a file."""
+    """Returns the pipelines with an option that writes the certificate to a file."""
     from dataclasses import replace
 
     name, _, options = pipelines.spmdize.partition("{")

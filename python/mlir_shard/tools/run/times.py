@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each rank took, as a table for the terminal or as JSON."""
+"""The times and memory of each rank, as a table for the terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MIB = 2**20
 
 
 def table(ranks: Sequence[RankTimes], peak_bytes: int | None) -> str:
-    """A line for each rank, or for the one process that has all devices; columns that are empty are left out.
+    """Returns a table with a line for each rank, or for the only process, without empty columns.
 
-    `peak_bytes` is what a rank's peak memory is predicted to be.
+    `peak_bytes` is the predicted peak memory of a rank.
     """
     columns: list[tuple[str, list[str]]] = [
         ("rank", [str(rank) for rank in range(len(ranks))] if len(ranks) > 1 else ["all"]),
@@ -44,7 +44,7 @@ def as_json(
     peak_bytes: int | None,
     memory: PeakMemory | None = None,
 ) -> str:
-    """The times in seconds and bytes, and what is predicted of collectives and memory."""
+    """Returns the times in seconds and the memory in bytes, and the predictions for collectives and memory, as JSON."""
     written: dict[str, Any] = {"ranks": [_of_rank(one) for one in ranks]}
     if peak_bytes is not None:
         written["predicted_peak_bytes"] = peak_bytes

@@ -15,18 +15,18 @@ from mlir_shard import _native
 from mlir_shard.runtime.error import RunError
 
 PREFIX: Final = "narrow_gemm_"
-"""What the symbols begin with; then comes the type of the elements."""
+"""The prefix of the symbols, which the type of the elements follows."""
 _SYMBOL = re.compile(rf"llvm\.func @({PREFIX}\w+)\(")
 
 
 @cache
 def functions() -> dict[str, int]:
-    """The address of each function that the CPU of this machine can run, by symbol."""
+    """Returns the address of each function that the CPU of this machine can run, by symbol."""
     return dict(_native.narrow_gemms())
 
 
 def addresses(text: str) -> dict[str, int]:
-    """The address of each of these functions that a program in the LLVM dialect calls, by symbol.
+    """Returns the address of each of these functions that a program in the LLVM dialect calls, by symbol.
 
     Raises:
         RunError: this CPU cannot run one.

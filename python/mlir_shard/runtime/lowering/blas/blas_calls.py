@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops where these do not do it at once.
+"""Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops where one call is not enough.
 
 They are accumulated in the type of the result, those of floats narrower than f32 in f32. Those of integers that are
 widened are computed in i32, where there is a function for their type, or in a type of floats that holds every sum;
@@ -48,14 +48,14 @@ def lower(module: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where an operand is read: in its memory, or in a copy whose dimension `i` is `order[i]` of it."""
+    """The memory that an operand is read from: its own, or a copy whose dimension `i` is `order[i]` of it."""
 
     operand: Operand
     order: tuple[int, ...] | None = None
 
 
 def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
-    """Where an operand may be read, cheapest first."""
+    """Yields the memory that an operand may be read from, cheapest first."""
     memory = found.op.operands[place]
     strides, shape = buffers.strides(memory.type), memory.type.shape
     if memory.type.element_type == type_ and strides is not None:
@@ -74,7 +74,7 @@ def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
 
 
 def _indexed(found: Contraction, place: int, strides: Sequence[int]) -> Operand:
-    """An operand in memory whose dimensions have these strides."""
+    """Returns an operand in memory whose dimensions have these strides."""
     of_loop: dict[int, int] = {}
     for terms, stride in zip(found.indices[place], strides, strict=True):
         for loop, times in terms:
@@ -87,7 +87,7 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _chosen(found: Contraction, how: Arithmetic) -> tuple[GemmPlan, tuple[_Source, ...]] | None:
-    """The plan with as few copies as its calls are still large."""
+    """Returns the plan with the fewest copies whose calls are still large, and its sources; None without a plan."""
     options, types = [], (how.inputs, how.inputs, how.sums)
     for sources in product(*(_sources(found, place, type_) for place, type_ in enumerate(types))):
         plan = plan_gemm(found.sizes, *(one.operand for one in sources))
@@ -106,7 +106,7 @@ class _Calls:
         self._declared: set[str] = set()
 
     def emit(self, found: Contraction, how: Arithmetic) -> bool:
-        """Emits a contraction at the current insertion point; whether calls do it well."""
+        """Emits a contraction at the current insertion point; returns whether calls suit it."""
         chosen = _chosen(found, how)
         if chosen is None:
             return False
@@ -136,7 +136,7 @@ class _Calls:
         return True
 
     def _loops(self, plan: GemmPlan, memories: Sequence[Any], how: Arithmetic, adds: bool) -> None:
-        """The loops of a plan around its call."""
+        """Emits the loops of a plan around its call."""
         sizes = [_bytes(one) for one in (how.inputs, how.inputs, how.sums)]
         order = (1, 0, 2) if plan.swaps else (0, 1, 2)
         addresses = [_address(memories[place], size) for place, size in zip(order, sizes, strict=True)]
@@ -161,7 +161,7 @@ class _Calls:
             point.__exit__(None, None, None)
 
     def _factor(self, type_: Any, value: int) -> Any:
-        """What the product, or the former result, is multiplied with."""
+        """Returns a factor of the product, or of the former result."""
         if not isinstance(type_, ir.ComplexType):
             return _arith.ConstantOp(type_, ir.FloatAttr.get(type_, value)).result
         real = type_.element_type
@@ -191,7 +191,7 @@ class _Calls:
         self._call(f"cblas_{_letter(type_)}{name}", arguments)
 
     def _call_native(self, symbol: str, plan: GemmPlan, pointers: Sequence[Any], adds: bool) -> None:
-        """As `lib/runtime/narrow_gemm.h` describes."""
+        """Emits a call as `lib/runtime/narrow_gemm.h` describes."""
         a, b, c = pointers
         forms = [_int(factor.is_transposed) for factor in (plan.a, plan.b)]
         sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]
@@ -209,7 +209,7 @@ class _Calls:
         return list(_func.CallOp(list(results), symbol, list(arguments)).results)
 
     def _of_gemv(self, plan: GemmPlan, a: Any, b: Any, c: Any, times: Any, plus: Any) -> list[Any]:
-        """The arguments where the result has one row or column."""
+        """Returns the arguments of `gemv` if the result has one row or column."""
         if plan.n == 1:
             matrix, form, rows, vector = a, plan.a, plan.m, b
             is_applied_transposed = form.is_transposed
@@ -229,7 +229,7 @@ class _Calls:
 
 
 def _fill_before(op: Any) -> Any | None:
-    """The operation that makes all memory of the result zero, if nothing is there between the two."""
+    """Returns the op that fills the result with zeros, if nothing uses the memory between it and `op`; else None."""
     memory = op.operands[2]
     allocation = memory.owner
     if isinstance(allocation, ir.Block) or allocation.operation.name != "memref.alloc":
@@ -263,13 +263,13 @@ def _is_zero(attribute: Any) -> bool:
 
 
 def _room(memory: Any, order: Sequence[int], type_: Any) -> Any:
-    """New memory for the elements, its dimensions in another order."""
+    """Allocates memory for the elements, with the dimensions in another order."""
     shape = [memory.type.shape[dim] for dim in order]
     return _memref.AllocOp(ir.MemRefType.get(shape, type_), [], []).result
 
 
 def _read(memory: Any, source: _Source, type_: Any) -> Any:
-    """The memory that an operand is read from."""
+    """Returns the memory that an operand is read from, with the elements in it."""
     if source.order is None:
         return memory
     made = _room(memory, source.order, type_)
@@ -306,7 +306,7 @@ def _copy(source: Any, target: Any, order: Sequence[int], *, adds: bool = False)
 
 
 def _converted(value: Any, type_: Any) -> Any:
-    """A value in another type; an integer of floats wraps around."""
+    """Returns a value converted to another type; integers from floats wrap around."""
     if value.type == type_:
         return value
     if isinstance(value.type, ir.IntegerType) and isinstance(type_, ir.IntegerType):
@@ -330,7 +330,7 @@ def _letter(type_: Any) -> str:
 
 
 def _address(memory: Any, size: int) -> Any:
-    """The address of the first element, an index."""
+    """Returns the address of the first element, an index."""
     address = _memref.ExtractAlignedPointerAsIndexOp(memory).result
     _, offset = memory.type.get_strides_and_offset()
     if offset == 0:

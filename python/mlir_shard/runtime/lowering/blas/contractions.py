@@ -20,10 +20,10 @@ _MULTIPLY: Final = {"arith.mulf": "arith.addf", "complex.mul": "complex.add", "a
 _WIDEN: Final = ("arith.extf", "arith.extsi")
 _OUTLINED: Final = "contraction outside of fusion "
 FEWEST: Final = 512
-"""The multiplications from which a call of BLAS takes less time than loops."""
+"""The number of multiplications from which a call of BLAS takes less time than loops."""
 
 Index = tuple[tuple[int, int], ...]
-"""What a dimension is indexed by: the sum of these loops, each times a number."""
+"""The index of a dimension: the sum of these loops, each times a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Contraction:
     """An op in tensors or memory of static shapes that adds `a * b` to `c`.
 
     Attributes:
-        indices: for `a`, `b` and `c`, what each dimension is indexed by; those of `c` are loops.
-        sizes: how many iterations each loop has.
+        indices: for `a`, `b` and `c`, the index of each dimension; those of `c` are loops.
+        sizes: the iterations of each loop.
     """
 
     op: Any
@@ -41,7 +41,7 @@ class Contraction:
 
     @property
     def volume(self) -> int:
-        """How many products there are."""
+        """The number of products."""
         return prod(self.sizes)
 
     @property
@@ -56,12 +56,12 @@ class Contraction:
         return a & b - c
 
     def is_plain(self, operand: int) -> bool:
-        """Whether each dimension of an operand is indexed by a loop of its own."""
+        """Returns whether each dimension of an operand is indexed by a loop of its own."""
         of = self.indices[operand]
         return all(len(index) == 1 and index[0][1] == 1 for index in of) and len(self.loops[operand]) == len(of)
 
     def plain_loops(self, operand: int) -> list[int]:
-        """The loop of each dimension of an operand that is plain."""
+        """Returns the loop of each dimension of an operand that is plain."""
         return [index[0][0] for index in self.indices[operand]]
 
     @property
@@ -74,9 +74,9 @@ class Contraction:
 
 
 def contraction(op: Any) -> Contraction | None:
-    """Returns an op of linalg as a contraction, None where it is none.
+    """Returns an op of linalg as a contraction; None for other ops.
 
-    Inputs may be widened first. Every loop has to index two of the operands, and one only the inputs.
+    Inputs may be widened first. Every loop has to index two of the operands, and one loop only the inputs.
     """
     if len(op.regions) != 1 or len(op.operands) != 3 or list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])) != [2, 1]:
         return None
@@ -107,10 +107,10 @@ def contraction(op: Any) -> Contraction | None:
 
 
 def protect(module: Any) -> list[Any]:
-    """Keeps the host from fusing what makes the inputs of contractions into these, in place, until `release`.
+    """Keeps the host from fusing the producers of inputs of contractions into these, in place, until `release`.
 
-    What is fused into the body of a contraction is computed again for each product. A generic on tensors that is a
-    product of matrices or batches becomes a `linalg.contract`, others are put into functions, which are returned.
+    An op that is fused into the body of a contraction is computed again for each product. A generic on tensors that is
+    a product of matrices or batches becomes a `linalg.contract`, others are put into functions, which are returned.
     """
     functions: list[Any] = []
     for op in operations_where(module, lambda name: name == _GENERIC):
@@ -125,7 +125,7 @@ def protect(module: Any) -> list[Any]:
 
 
 def release(module: Any, functions: Sequence[Any]) -> None:
-    """Puts contractions back where they were, given what `protect` has returned."""
+    """Puts contractions back in place of the calls of the functions that `protect` returned."""
     by_name = {one.attributes["sym_name"].value: one for one in functions}
     for call in operations_named(module, "func.call"):
         function = by_name.get(call.attributes["callee"].value)
@@ -161,7 +161,7 @@ def _outline(module: Any, op: Any, symbol: str) -> Any:
 
 
 def _adds_products(body: Any) -> bool:
-    """Whether a body adds the product of its two inputs to what it has."""
+    """Returns whether a body adds the product of its two inputs to its accumulator."""
     a, b, c = body.arguments
     multiply = add = None
     widened = {a: a, b: b}
@@ -184,7 +184,7 @@ def _adds_products(body: Any) -> bool:
 
 
 def index_of(expression: Any) -> Index | None:
-    """What a linear expression of an indexing map is the sum of; None where it is not linear."""
+    """Returns the index that a linear expression of an indexing map is; None if it is not linear."""
     if isinstance(expression, ir.AffineDimExpr):
         return ((expression.position, 1),)
     if isinstance(expression, ir.AffineAddExpr):

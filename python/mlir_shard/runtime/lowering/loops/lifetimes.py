@@ -42,7 +42,7 @@ def shorten(module: Any) -> None:
 
 
 def _first_use(allocation: Any) -> Any | None:
-    """The first op of the allocation's block with a use of the memory, or None."""
+    """Returns the first op of the allocation's block with a use of the memory, or None."""
     block = allocation.block
     first = None
     for use in allocation.results[0].uses:
@@ -53,7 +53,7 @@ def _first_use(allocation: Any) -> Any | None:
 
 
 def _last_use(allocation: Any, deallocation: Any) -> Any | None:
-    """The last op of the deallocation's block with a use of the memory; None where it is not known."""
+    """Returns the last op of the deallocation's block with a use of the memory; None if it is unknown."""
     block = deallocation.block
     last = allocation
     seen, values = {allocation.results[0]}, [allocation.results[0]]
@@ -82,7 +82,7 @@ def _last_use(allocation: Any, deallocation: Any) -> Any | None:
 
 
 def _allocated(address: Any) -> Any:
-    """What an address was taken of."""
+    """Returns the value whose address was taken."""
     while not isinstance(address.owner, ir.Block) and address.owner.operation.name in _OF_ADDRESSES:
         address = address.owner.operation.operands[0]
     return address
@@ -93,12 +93,12 @@ def _callee(op: Any) -> str:
 
 
 def _passes_on(op: Any) -> bool:
-    """Whether the memory may be reached through results of an op, or of the one around it."""
+    """Returns whether the memory may be reached through results of an op, or of the one around it."""
     return op.name in _OF_ADDRESSES or any(isinstance(one.type, ir.MemRefType) for one in op.operands)
 
 
 def _results_of_parent(op: Any) -> list[Any]:
-    """The values that a terminator may pass on to."""
+    """Returns the values that a terminator may pass its operands on to."""
     parent = op.parent
     if parent is None or op.name not in _ENDS:
         return []

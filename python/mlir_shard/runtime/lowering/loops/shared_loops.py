@@ -49,7 +49,7 @@ def outline(module: Any) -> None:
 
 
 def finish(function: Any) -> None:
-    """Tells LLVM what is known of an `llvm.func`: of one of loops, and of one that calls them."""
+    """Adds attributes for LLVM to an `llvm.func`: to a function of loops, or to a large one that calls these."""
     attributes, blocks = function.attributes, function.regions[0].blocks
     passthrough: tuple[str, ...] = ()
     if attributes["sym_name"].value.startswith(_PREFIX):
@@ -67,7 +67,7 @@ def finish(function: Any) -> None:
 
 
 def _nests(function: Any) -> Iterator[Any]:
-    """The outermost loop nests of a function."""
+    """Yields the outermost loop nests of a function."""
     for region in function.regions:
         for block in region.blocks:
             for one in block.operations:
@@ -87,7 +87,7 @@ def _has_loops(op: Any) -> bool:
 
 
 def _is_of_elements(loop: Any) -> bool:
-    """Whether a loop has nothing in it that is a loop nest by itself, or a call other than a product of matrices."""
+    """Returns whether a loop contains no loop nest of its own, and no call other than a product of matrices."""
     return all(_is_of_element(op) for op in ops_below(loop))
 
 
@@ -129,7 +129,7 @@ def _outline(module: Any, nest: Any, functions: dict[str, str]) -> None:
 
 
 def _captured(nest: Any) -> tuple[list[Any], list[Any]]:
-    """The constants, and the other values, that a loop nest uses and does not make, each once."""
+    """Returns the constants, and the other values, that a loop nest uses and does not define, each once."""
     made: set[Any] = set()
     used: dict[Any, None] = {}
     for op in ops_in(nest):
@@ -148,13 +148,13 @@ def _is_constant(value: Any) -> bool:
 
 
 def _are_apart(values: Iterable[Any]) -> bool:
-    """Whether no two of the values are in the same memory."""
+    """Returns whether all of the values are known to be in different memory."""
     memories = [_memory(one) for one in values if isinstance(one.type, ir.MemRefType)]
     return all(one is not None for one in memories) and len(set(memories)) == len(memories)
 
 
 def _memory(value: Any) -> Any | None:
-    """What has allocated the memory of a value, or the argument of the entry that has it; None where not known."""
+    """Returns the allocation of the memory of a value, or the entry argument that has it; None if it is unknown."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _VIEWS:
         value = value.owner.operation.operands[0]
     if isinstance(value.owner, ir.Block):

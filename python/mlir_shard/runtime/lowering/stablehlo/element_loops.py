@@ -18,13 +18,13 @@ from mlir_shard.rules.windows import cumulative_dim, windows_along_dims
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
 _tensor = host.dialect("tensor")
-# Of the position in the loop and what it carries, what it carries then.
+# Returns the carried values after an iteration, given the position in the loop and the values before.
 Body = Callable[[Any, list[Any]], Sequence[Any]]
 NestBody = Callable[[list[Any], list[Any]], Sequence[Any]]
 
 
 def loop(start: Any, stop: Any, carried: Sequence[Any], body: Body, step: Any | None = None) -> list[Any]:
-    """What is carried after all positions from `start` to before `stop`, indices."""
+    """Returns the carried values after all positions from `start` to before `stop`, which are indices."""
     made = _scf.ForOp(start, stop, index.constant(1) if step is None else step, list(carried))
     with host.ir.InsertionPoint(made.body):
         _scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
@@ -32,7 +32,7 @@ def loop(start: Any, stop: Any, carried: Sequence[Any], body: Body, step: Any | 
 
 
 def nest(sizes: Sequence[int], carried: Sequence[Any], body: NestBody) -> list[Any]:
-    """What is carried after all positions in a box of those sizes, in row-major order."""
+    """Returns the carried values after all positions in a box of these sizes, in row-major order."""
 
     def at(position: list[Any], rest: Sequence[int], now: Sequence[Any]) -> list[Any]:
         if not rest:
@@ -44,57 +44,57 @@ def nest(sizes: Sequence[int], carried: Sequence[Any], body: NestBody) -> list[A
 
 
 def read_element(tensor: Any, position: Sequence[Any]) -> Any:
-    """The element at a position, as a tensor of rank 0."""
+    """Returns the element at a position, as a tensor of rank 0."""
     return boxed(_tensor.ExtractOp(tensor, list(position)).result)
 
 
 def write(scalar: Any, tensor: Any, position: Sequence[Any]) -> Any:
-    """The tensor with a scalar, a tensor of rank 0, at a position."""
+    """Returns the tensor with a scalar, a tensor of rank 0, at a position."""
     return _tensor.InsertOp(unboxed(scalar), tensor, list(position)).result
 
 
 def boxed(element: Any) -> Any:
-    """An element as a tensor of rank 0."""
+    """Returns an element as a tensor of rank 0."""
     return _tensor.FromElementsOp(host.ir.RankedTensorType.get([], element.type), [element]).result
 
 
 def unboxed(scalar: Any) -> Any:
-    """The element of a tensor of rank 0."""
+    """Returns the element of a tensor of rank 0."""
     return _tensor.ExtractOp(scalar, []).result
 
 
 def empty(type_: Any) -> Any:
-    """A tensor to be written to."""
+    """Returns a tensor without values, to be written to."""
     return _tensor.EmptyOp(list(type_.shape), type_.element_type).result
 
 
 def inlined(region: Any, scalars: Sequence[Any]) -> list[Any]:
-    """What a region returns for scalars. Its operations are moved here, so this can be done once."""
+    """Returns the results of a region for scalars. Its operations are moved here, so this can be done once."""
     return inline_region(region, scalars, index.constant(0).owner)
 
 
 def both(left: Any, right: Any) -> Any:
-    """Whether both truth values hold."""
+    """Returns whether both truth values hold."""
     return _arith.AndIOp(left, right).result
 
 
 def either(left: Any, right: Any) -> Any:
-    """Whether one of two truth values holds."""
+    """Returns whether one of two truth values holds."""
     return _arith.OrIOp(left, right).result
 
 
 def negation(value: Any) -> Any:
-    """Whether a truth value does not hold."""
+    """Returns whether a truth value does not hold."""
     return _arith.XOrIOp(value, _arith.ConstantOp(value.type, 1).result).result
 
 
 def truth(value: bool) -> Any:
-    """A truth value."""
+    """Returns a constant truth value."""
     return _arith.ConstantOp(host.ir.IntegerType.get_signless(1), int(value)).result
 
 
 def _parts(numbers: SliceNumbers, position: Sequence[Any], rank: int, indices: Any) -> tuple[list[Any], list[Any]]:
-    """Of a position in the tensor of slices: where in the operand its slice begins, and where it is in that."""
+    """Returns where the slice at a position in the tensor of slices begins in the operand, and the position in it."""
     batch = [one for dim, one in enumerate(position) if dim not in numbers.window_dims]
     start, within = [index.constant(0)] * rank, [index.constant(0)] * rank
     for number, dim in enumerate(numbers.index_map):
@@ -110,12 +110,12 @@ def _parts(numbers: SliceNumbers, position: Sequence[Any], rank: int, indices: A
 
 
 def has_batch_dimensions(op: Any) -> bool:
-    """Whether the host cannot lower this gather."""
+    """Returns whether a gather has batch dimensions, which the host cannot lower."""
     return bool(SliceNumbers.of(op).batching)
 
 
 def gather(op: Any) -> list[Any]:
-    """Each element of the result is read at its index, which is clamped to the operand."""
+    """Returns a gather: each element of the result is read at its index, which is clamped to the operand."""
     numbers, (operand, indices) = SliceNumbers.of(op), op.operands
     sizes, shape = elements(op.attributes["slice_sizes"]), list(operand.type.shape)
     indices = stablehlo.convert(indices, stablehlo.i64())
@@ -133,10 +133,10 @@ def gather(op: Any) -> list[Any]:
 
 
 def scatter(op: Any) -> list[Any]:
-    """Each element of the updates is combined with the element at its index.
+    """Returns a scatter: each element of the updates is combined with the element at its index.
 
-    A slice that does not lie within the input is left out, all of it, as by XLA; StableHLO's specification leaves out
-    only the elements that have no place. Partition rules rely on it: a block of such a slice may lie within its block.
+    A slice that is not entirely within the input is left out, as by XLA; StableHLO's specification leaves out only the
+    elements that are out of bounds. Partition rules rely on it: a part of such a slice may be within a shard.
     """
     numbers = SliceNumbers.of(op)
     count = len(op.results)
@@ -170,7 +170,7 @@ def scatter(op: Any) -> list[Any]:
 
 
 def select_and_scatter(op: Any) -> list[Any]:
-    """Each element of the source is combined with that which its window selects; padding is never selected."""
+    """Combines each element of the source with the one that its window selects, which is never padding."""
     operand, source, initial = op.operands
     shape = list(operand.type.shape)
     rank = len(shape)
@@ -216,17 +216,17 @@ def select_and_scatter(op: Any) -> list[Any]:
 
 
 def result_of(result: Any, source: Any, shape: list[int], element: NestBody) -> list[Any]:
-    """The result after all elements of the source; one without elements stays as it is."""
+    """Returns the result after all elements of the source; a result without elements is returned unchanged."""
     return [result] if 0 in shape else nest(list(source.type.shape), [result], element)
 
 
 def is_cumulative(op: Any) -> bool:
-    """Whether a windowed reduction is, for example, a cumulative sum."""
+    """Returns whether a windowed reduction is cumulative, as a cumulative sum is."""
     return cumulative_dim(op) is not None
 
 
 def cumulative(op: Any) -> list[Any]:
-    """Each element of the result is what the one before it is combined with; narrow floats are combined in f32."""
+    """Returns a cumulative reduction: each element is combined with the result before; narrow floats in f32."""
     dim = cumulative_dim(op)
     assert dim is not None
     (window,) = windows_along_dims(op)
@@ -253,7 +253,7 @@ def cumulative(op: Any) -> list[Any]:
         return loop(index.constant(0), index.constant(size), [unboxed(first), *carried], at)[1:]
 
     def plane(outer: list[Any], carried: list[Any]) -> list[Any]:
-        """Row by row, with the row before in memory: the elements of a row do not wait for each other."""
+        """Computes row by row, with the row before in memory: the elements of a row are independent."""
 
         def row(number: Any, held: list[Any]) -> list[Any]:
             def at(inner: list[Any], now: list[Any]) -> list[Any]:

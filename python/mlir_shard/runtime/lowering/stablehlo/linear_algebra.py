@@ -19,7 +19,7 @@ _Entry = Callable[[Any, Any], Any]
 
 
 def cholesky(op: Any) -> list[Any]:
-    """L, of which A is L times its adjoint, or that adjoint; zero in the other triangle, where A is not read."""
+    """Returns L with A = L times its adjoint, or that adjoint; zero in the other triangle, where A is not read."""
     (matrices,) = op.operands
     is_lower = _flag(op, "lower")
     *batch, size, _ = matrices.type.shape
@@ -27,7 +27,7 @@ def cholesky(op: Any) -> list[Any]:
 
     def factor(at: list[Any], carried: list[Any]) -> list[Any]:
         def entry(tensor: Any) -> _Entry:
-            """Of a lower triangle, which the tensor may hold as its adjoint."""
+            """Returns the entries of a lower triangle, which the tensor may hold as its adjoint."""
             if is_lower:
                 return lambda row, column: element_loops.read_element(tensor, [*at, row, column])
             return lambda row, column: _conjugate(element_loops.read_element(tensor, [*at, column, row]))
@@ -38,7 +38,7 @@ def cholesky(op: Any) -> list[Any]:
             return element_loops.write(_conjugate(scalar), tensor, [*at, column, row])
 
         def left(tensor: Any, row: Any, column: Any) -> Any:
-            """What columns before leave of an element."""
+            """Returns an element less the contributions of the columns before."""
             known = entry(tensor)
             return _minus_sum(
                 entry(matrices)(row, column),
@@ -64,7 +64,7 @@ def cholesky(op: Any) -> list[Any]:
 
 
 def triangular_solve(op: Any) -> list[Any]:
-    """X of op(A) X = B, or of X op(A) = B; only one triangle of A is read."""
+    """Returns X of op(A) X = B, or of X op(A) = B; only one triangle of A is read."""
     matrices, right = op.operands
     is_left, is_unit = _flag(op, "left_side"), _flag(op, "unit_diagonal")
     form = str(op.attributes["transpose_a"])
