@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which function of a module calls which, in what order that puts them, and copies of functions with their callees."""
+"""The call graph of the functions of a module, their order by it, and copies of functions with their callees."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ T = TypeVar("T")
 CALL = "func.call"
 MAIN = "main"
 MOST_COPIES = 1 << 16
-"""The most copies of functions, or of their bodies, that are made: a chain of calls may double at each level."""
-# The name of the function that a function is a copy of.
+"""The largest number of copies of functions or their bodies: a chain of calls may double it at each level."""
+# The attribute of a copied function with the name of the original function.
 ORIGINAL_NAME = "sdy.original_func_name"
 
 
 def name_of(function: Any) -> str:
-    """The symbol of a function."""
+    """Returns the symbol of a function."""
     name: str = function.attributes["sym_name"].value
     return name
 
 
 def original_name(function: Any) -> str:
-    """The name of the function that `function` is a copy of; its own if it is not a copy."""
+    """Returns the name of the function that `function` is a copy of, or its own name if it is not a copy."""
     key = ORIGINAL_NAME if ORIGINAL_NAME in function.attributes else "sym_name"
     name: str = function.attributes[key].value
     return name
 
 
 def callee(call: Any) -> str:
-    """The symbol of the function that a `func.call` calls."""
+    """Returns the symbol of the function that a `func.call` calls."""
     name: str = call.attributes["callee"].value
     return name
 
@@ -49,14 +49,14 @@ def set_callee(call: Any, name: str) -> None:
 
 
 def has_body(function: Any) -> bool:
-    """Whether a function is defined here, rather than declared."""
+    """Returns whether a function has a body, rather than being a declaration."""
     return block_count(function) > 0
 
 
 def main_function(module: Any) -> Any:
-    """The function that the program begins in: the only one of the module, or that called `main`.
+    """Returns the function in which the program begins: the only one of the module, or the one called `main`.
 
-    Raises PassFailure where there is neither.
+    Raises PassFailure if there is neither.
     """
     found = functions(module)
     if len(found) == 1:
@@ -68,8 +68,8 @@ def main_function(module: Any) -> Any:
 
 @dataclass(frozen=True)
 class CallGraph:
-    """The functions of a module by symbol, the calls in the body of each, and what these call, in the order of the
-    text."""
+    """The functions of a module by symbol, the calls in the body of each, and the symbols that these call, in text
+    order."""
 
     functions: dict[str, Any]
     calls: dict[str, list[Any]]
@@ -103,7 +103,7 @@ class CallGraph:
 
     @cached_property
     def post_order(self) -> tuple[str, ...]:
-        """The functions with bodies, each after those it calls and, as far as that leaves open, in text order."""
+        """The functions with bodies, each after the functions that it calls, and otherwise in text order."""
         order: list[str] = []
         seen: set[str] = set()
         for root in self.functions:
@@ -129,11 +129,11 @@ class CallGraph:
         return (called for called in self.called[name] if called in self.functions)
 
     def reject_recursion(self) -> None:
-        """Raises PassFailure at a call that leads back to the function it is in."""
+        """Raises PassFailure at a call that leads back to the function that contains it."""
         finished: set[str] = set()
         defined = set(self.post_order)
         for name in self.post_order:
-            # A function is finished before its callers, but for one on the way back to itself.
+            # A function is finished before its callers, except where a call leads back to its own function.
             for call, called in zip(self.calls[name], self.called[name], strict=True):
                 if called in defined and called not in finished:
                     raise PassFailure(
@@ -150,7 +150,7 @@ class CallGraph:
         """
         counts: dict[str, int] = {}
         for name in order:
-            # Of a recursive call nothing is known yet: it stays.
+            # A recursive call is not inlined; its callee has no count yet.
             counts[name] = sum(1 + counts.get(called, 0) for called in self.called[name])
             if counts[name] > MOST_COPIES:
                 raise PassFailure(
@@ -193,9 +193,9 @@ class FunctionCopies:
         self._counts: dict[str, int] = {}
 
     def copy(self, name: str) -> str:
-        """Copies the function of that symbol, where it is defined here; returns the symbol of the copy.
+        """Copies the function of that symbol if it has a body; returns the symbol of the copy.
 
-        Raises PassFailure where there would be more than `MOST_COPIES`.
+        Raises PassFailure if there would be more than `MOST_COPIES`.
         """
         count = self._count(name)
         if len(self.made) + count > MOST_COPIES:
@@ -207,7 +207,7 @@ class FunctionCopies:
         return self._copy(name)
 
     def _count(self, name: str) -> int:
-        """The number of copies that a copy of a function makes, with what it calls."""
+        """Returns the number of copies that copying a function makes, including copies of the functions it calls."""
         function = self._functions.get(name)
         if function is None or not has_body(function):
             return 0

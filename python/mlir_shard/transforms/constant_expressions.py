@@ -15,7 +15,7 @@ from mlir_shard.rules.constants import CONSTANTS, SCALAR_EXPANSIONS, is_constant
 from mlir_shard.rules.linalg_loops import is_pointwise
 from mlir_shard.transforms.call_graph import FunctionCopies, callee, name_of, original_name
 
-# What computes elements of elements, without effects.
+# Dialects whose ops compute elements from elements, without effects.
 _SCALAR_DIALECTS = frozenset(("arith", "complex", "index", "linalg", "math", "scf"))
 _CALL = "func.call"
 _COMPUTATION = "sdy.named_computation"
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def expression_kind(op: Any) -> Kind:
-    """What operations with the name, types and attributes of `op` are to constant expressions."""
+    """Returns the role of ops with the name, types and attributes of `op` in constant expressions."""
     name = op.name
     if name in _KINDS:
         return _KINDS[name]
@@ -43,10 +43,10 @@ def expression_kind(op: Any) -> Kind:
 
 
 class ConstantExpressions:
-    """Splits the constant expressions of a module, one function after the other.
+    """The constant expressions of a module, which are split one function after the other.
 
-    A call or named computation makes constants of constants where all that its function or body has done so, as far
-    as that has been gone through.
+    The results of a call or named computation of constants are constant if its function or body computes constants from
+    constants, as far as these have been processed.
     """
 
     def __init__(self, arrays: ModuleArrays, copies: FunctionCopies) -> None:
@@ -55,20 +55,20 @@ class ConstantExpressions:
         kinds = [expression_kind(op) for op in arrays.representatives()]
         self.has_calls = Kind.CALL in kinds
         self._splitter = arrays.expression_splitter(kinds)
-        # The functions that have been gone through, with the names of what they are copies of.
+        # The processed functions, each with the name of the function that it is a copy of.
         self._originals: dict[str, str] = {}
         self._other_functions: set[str] = set()
         self._other_computations: set[str] = set()
 
     def scopes(self) -> dict[str, list[int]]:
-        """For each function the named computations in it, inner ones first, and then the function itself."""
+        """Returns, for each function, the named computations in it, inner ones first, and then the function itself."""
         by_top = [(self._arrays.operation(scopes[-1]), scopes) for scopes in self._splitter.scopes()]
         return {name_of(top): scopes for top, scopes in by_top if top.name == "func.func"}
 
     def split_chains(self) -> bool:
         """Gives each use of a constant that is made of at most one other a copy of its own, also inside expressions.
 
-        Returns whether there was any to copy: then the arrays are no longer those of the module.
+        Returns whether it made copies; if so, the arrays no longer describe the module.
         """
 
         def preserves(op: int) -> bool:
@@ -82,9 +82,9 @@ class ConstantExpressions:
         return any(split)
 
     def split(self, scopes: list[int]) -> None:
-        """Splits the expressions in the scopes of a function, each by itself.
+        """Splits the expressions in the scopes of a function, each scope by itself.
 
-        The last use of an expression keeps the ops that are there, and every other one gets copies, right before them.
+        The last use of an expression keeps the existing ops, and every other use gets copies right before it.
         """
         function = self._arrays.operation(scopes[-1])
         original = original_name(function)
@@ -111,7 +111,7 @@ class ConstantExpressions:
             note_other()
 
     def _preserves(self, op: Any) -> bool:
-        """Whether the results of an op with a function or body are constant where its operands are."""
+        """Returns whether the results of an op with a function or body are constant if its operands are."""
         if op.name == _COMPUTATION:
             return op.attributes["name"].value not in self._other_computations
         if op.name != _CALL:
@@ -120,16 +120,16 @@ class ConstantExpressions:
         return called in self._originals and self._originals[called] not in self._other_functions
 
     def _copy_of_callee(self, call: int) -> str:
-        """The body of a function is part of the expression, so that a call for one use has a function of its own."""
+        """Copies the callee of a call for one use, as its body is part of the expression; returns the copy's name."""
         return self._copies.copy(callee(self._arrays.operation(call)))
 
     def _is_scalar(self, value: int) -> bool:
-        """Whether a value has no dimensions that could be sharded."""
+        """Returns whether a value has no dimensions that could be sharded."""
         return not shape_of(self._arrays.value(value).type)
 
 
 def _computes_on_scalars(op: Any) -> bool:
-    """Whether the body of a structured op only computes on elements, and takes no tensor from around the op."""
+    """Returns whether the body of an op only computes on elements, and uses no tensor from outside the op."""
     return op.name not in _KINDS and all(
         inner.name.partition(".")[0] in _SCALAR_DIALECTS
         and not any(isinstance(operand.type, ir.ShapedType) for operand in inner.operands)

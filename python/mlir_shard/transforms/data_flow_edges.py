@@ -23,12 +23,12 @@ MANUAL = "sdy.manual_computation"
 
 
 def argument_owners(op: Any) -> list[Any]:
-    """The block arguments that own a data-flow edge of `op`."""
+    """Returns the block arguments that own a data-flow edge of `op`."""
     return list(op.regions[0].blocks[0].arguments) if op.name in ARGUMENT_OWNERS else []
 
 
 def edge_of(owner: Any) -> Any | None:
-    """The `sdy.data_flow_edge` that is the only user of a value; else None."""
+    """Returns the `sdy.data_flow_edge` that is the only user of a value, or None."""
     uses = list(owner.uses)
     if len(uses) != 1 or uses[0].owner.operation.name != EDGE:
         return None
@@ -38,10 +38,10 @@ def edge_of(owner: Any) -> Any | None:
 def add_edges(owners: Sequence[Any]) -> list[Any]:
     """Puts an edge with the owner's sharding between each owner and its uses; the owners are of one operation.
 
-    Owners that have an edge keep it, and what has no static shape needs none. Returns the edges.
+    Owners that have an edge keep it, and owners without a static shape get none. Returns the edges.
     """
     made = []
-    # Each edge comes right behind its owners, so the last one first keeps their order.
+    # Each edge is inserted right after its owner, so that reverse order keeps the edges in the order of the owners.
     for owner in reversed(owners):
         if not is_static_tensor(owner) or edge_of(owner) is not None:
             continue
@@ -53,7 +53,7 @@ def add_edges(owners: Sequence[Any]) -> list[Any]:
 
 
 def shardings_of_edges(owners: Sequence[Any]) -> tuple[TensorSharding, ...] | None:
-    """The shardings of the owners' edges, open on the first one's mesh where they are missing; None where all are."""
+    """Returns the shardings of the owners' edges, open on the first one's mesh if missing; None if all are missing."""
     found = [None if (edge := edge_of(owner)) is None else sdy.get_sharding(edge.results[0]) for owner in owners]
     return _filled(found, [owner.type for owner in owners])
 
@@ -81,7 +81,7 @@ def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None
 
 
 def result_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
-    """The shardings of the results of an op with data-flow edges, or of a call; None where there are none."""
+    """Returns the shardings of the results of an op with data-flow edges, or of a call; None if there are none."""
     key = _results_attribute(op)
     if key not in op.attributes:
         return None
@@ -100,9 +100,9 @@ def _results_attribute(op: Any) -> str:
 
 COMPUTATION = "sdy.named_computation"
 _SHARDING = "sharding"
-# Known ops of which all arguments of the first region own edges; of all known ops all results do.
+# Known ops whose first region has only arguments that own edges; all results of all known ops own edges.
 _WITH_ARGUMENTS = (*ARGUMENT_OWNERS, "scf.while")
-# The attributes that the shardings on a side depend on.
+# The attributes that determine the shardings on a side.
 _ATTRIBUTES = {Side.ARGUMENTS: ("in_shardings", "manual_axes"), Side.RESULTS: ("out_shardings", sdy.SHARDING)}
 Shardings = tuple[TensorSharding, ...]
 
@@ -110,7 +110,7 @@ Shardings = tuple[TensorSharding, ...]
 def add_known_edges(ops: Sequence[Any]) -> OperationList:
     """Adds an edge with its sharding behind each owner, for ops whose edges are known; returns the edges.
 
-    Owners that have an edge keep it, and what has no static shape needs none.
+    Owners that have an edge keep it, and owners without a static shape get none.
     """
     made: list[Any] = []
     for side in _ATTRIBUTES:
@@ -128,8 +128,8 @@ def add_known_edges(ops: Sequence[Any]) -> OperationList:
 def sink_known_edges(ops: Sequence[Any]) -> OperationList:
     """Moves the shardings of edges to their owners and erases the edges, for ops whose edges are known.
 
-    Shardings that are missing are open on the first one's mesh; where all are missing the owners keep theirs. Returns
-    the users of the edges.
+    Missing shardings are open on the first one's mesh; if all are missing, the owners keep theirs. Returns the users
+    of the edges.
     """
     users: list[Any] = []
     for side in _ATTRIBUTES:
@@ -153,10 +153,10 @@ def sink_known_edges(ops: Sequence[Any]) -> OperationList:
 
 
 def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, Shardings | None]]:
-    """The shardings of the arguments and of the results of each computation, None where there are none.
+    """Returns the shardings of the arguments and of the results of each computation, None if there are none.
 
-    They are those of the edges, which go: open on the first one's mesh where they are missing. Where all are missing,
-    they are the computation's own.
+    These are the shardings of its edges, which are erased; a missing one is open on the first one's mesh. If all are
+    missing, they are the computation's own.
     """
     sides = []
     for side in _ATTRIBUTES:
@@ -174,7 +174,7 @@ def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, 
 
 
 def _owning(ops: Sequence[Any], side: Side) -> Sequence[Any]:
-    """The ops of which all arguments or all results own edges."""
+    """Returns the ops whose arguments all own edges, or whose results all own edges."""
     return ops if side is Side.RESULTS else [op for op in ops if op.name in _WITH_ARGUMENTS]
 
 
@@ -185,7 +185,7 @@ def _attributes(ops: Sequence[Any], side: Side) -> list[tuple[Any, ...]]:
 
 
 def _own(op: Any, side: Side) -> Shardings | None:
-    """Returns the shardings in the attributes of an op; None where there are none, or where they cannot be read."""
+    """Returns the shardings in the attributes of an op; None if there are none, or if they cannot be read."""
     if side is Side.ARGUMENTS:
         return body_shardings(op)
     shardings = value_of(op, _results_attribute(op), TensorShardingPerValue)

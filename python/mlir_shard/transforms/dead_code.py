@@ -21,20 +21,20 @@ from mlir_shard.ir.editing import (
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import host_passes
 
-# The host does not know of operations of a dialect defined at run time that they have no effects.
+# Operations without effects; the host cannot tell for a dialect that is defined at run time.
 _PURE = ("sdy.constant", "sdy.propagation_barrier", "sdy.reshard")
-# They have the effects of what is inside.
+# Operations that have the effects of the operations inside them.
 _COMPUTATIONS = ("sdy.manual_computation", "sdy.named_computation")
 _CAST = "builtin.unrealized_conversion_cast"
-# The host erases those without effects, but does not know what operations of sdy inside them do.
+# The host erases these if they have no effects, but cannot tell the effects of operations of sdy inside them.
 _LOOPS_AND_BRANCHES = (*op_names("scf", "for if while"), *op_names("stablehlo", "case if while"))
 
 
 def erase_dead_code(root: Any, contents: Contents | None = None) -> bool:
-    """Erases the operations below `root` that have no effects and whose results nothing uses, until there is none.
+    """Erases the operations below `root` that have no effects and whose results nothing uses, until none is left.
 
-    An unused sharding constraint is not one of them: it constrains its operand. `contents` are what the root holds at
-    most, where that is known. Returns whether there may have been one.
+    An unused sharding constraint stays, because it constrains its operand. `contents` is a superset of the contents of
+    the root, if known. Returns whether it may have erased an operation.
     """
     if not may_have_unused(root, (*_PURE, *_COMPUTATIONS)):
         return False
@@ -49,7 +49,7 @@ _ERASABLE = (*_PURE, *_COMPUTATIONS, *_LOOPS_AND_BRANCHES)
 
 
 def erase_unused_of_sdy(root: Any) -> bool:
-    """Erases the dead operations of sdy below `root`, those that only they use too; returns whether there was one."""
+    """Erases dead operations of sdy below `root` and those that only dead ones use; returns whether it erased any."""
     return erase_unused(root, _PURE, (*_COMPUTATIONS, *_LOOPS_AND_BRANCHES), _has_no_effects)
 
 
@@ -61,12 +61,12 @@ def _erase_unused_of_host(root: Any) -> bool:
 
 
 def _has_no_effects(op: Any) -> bool:
-    """Whether an op has no effects but its results: Python cannot query the effects of operations."""
+    """Returns whether an op has no effects but its results: Python cannot query the effects of operations."""
     return _body_has_no_effects(op) if op.name in _COMPUTATIONS else _is_erased_by_host(op)
 
 
 def _is_erased_by_host(op: Any) -> bool:
-    """Whether the host erases an op in which casts stand for the operations of sdy that have no effects."""
+    """Returns whether the host erases the op if casts replace the operations of sdy in it that have no effects."""
     if not operations_named(op, *_PURE, *_COMPUTATIONS):
         return False
     with op.context, op.location:
@@ -78,14 +78,14 @@ def _is_erased_by_host(op: Any) -> bool:
                 replace_with(inner, ir.Operation.create(_CAST, types, ip=place).results)
         host_passes.run("builtin.module(trivial-dce)", module.operation, verify_each=False)
         left = list(module.body.operations)
-        # A copy uses values of the program, and has to be gone before these are.
+        # A copy uses values of the program, and must be erased before them.
         for one in left:
             one.erase()
         return not left
 
 
 def _body_has_no_effects(computation: Any) -> bool:
-    """Whether nothing is left of the body where nothing is returned."""
+    """Returns whether dead-code elimination leaves nothing of the body if it returns no values."""
     with computation.context, computation.location:
         module = ir.Module.create()
         copied = computation.clone(ip=ir.InsertionPoint(module.body))

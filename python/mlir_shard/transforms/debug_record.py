@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The record of a propagation: where axes come from and in which steps; and the attributes that hold it."""
+"""The record of a propagation: the origins of axes, the steps that moved them, and the attributes for both."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Beginning:
 
 
 def name_origins(module: Any) -> list[Beginning]:
-    """Gives all sharding constraints and manual computations of a module names, new ones where they have some.
+    """Names all sharding constraints and manual computations of a module; replaces the names that some have.
 
-    Returns what propagation starts from, the values being those that hold shardings (see `shardable_value`).
+    Returns the beginnings of propagation, whose values are those that hold shardings (see `shardable_value`).
     """
     beginnings = [*_of_constraints(module), *_of_computations(module), *_of_functions(module)]
     holders = [(shardable_value(one.value), one) for one in beginnings]
@@ -70,12 +70,12 @@ def name_origins(module: Any) -> list[Beginning]:
 
 
 def set_name(op: Any, name: str) -> None:
-    """Returns the name of an op in origins."""
+    """Sets the name of an op in origins."""
     op.attributes[SHARDING_ORIGIN_NAME] = ir.StringAttr.get(name, op.context)
 
 
 def name_of(op: Any) -> str | None:
-    """How origins call an op, None where they do not."""
+    """Returns the name of an op in origins, or None."""
     if SHARDING_ORIGIN_NAME not in op.attributes:
         return None
     name: str = op.attributes[SHARDING_ORIGIN_NAME].value
@@ -88,7 +88,7 @@ def _of_constraints(module: Any) -> Iterator[Beginning]:
         set_name(op, name)
         asked = sharding_of(op.results[0])
         yield Beginning(op.results[0], asked, name)
-        # An empty one, as between members of a group, is not the reason for the sharding of its operand.
+        # An empty constraint, as between members of a group, does not cause the sharding of its operand.
         if asked is not None and not (asked.is_fully_open and asked.is_fully_replicated):
             yield Beginning(op.operands[0], sharding_of(op.operands[0]), name)
 
@@ -118,7 +118,7 @@ def _of_functions(module: Any) -> Iterator[Beginning]:
 
 
 def returned_values(block: Any) -> Sequence[Any]:
-    """What a block returns from its function; nothing where it ends otherwise."""
+    """Returns the values that a block returns from its function; none if the block has another terminator."""
     last = block.operations[len(block.operations) - 1].operation
     return list(last.operands) if last.name == "func.return" else []
 
@@ -128,9 +128,9 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(slots=True)
 class Record(Generic[ValueT]):
-    """The origins of axes by what stands for a value, and the moves by the number of an op, with their steps.
+    """The origins of axes by value, and the moves of axes by the number of an op, with their steps.
 
-    `next_step` is the number of the step to come. Steps in which nothing but what is not axes has changed count too.
+    `ValueT` stands for a value. `next_step` is the number of the next step. Steps that move no axes are counted too.
     """
 
     next_step: int = 0
@@ -138,16 +138,16 @@ class Record(Generic[ValueT]):
     moves: dict[int, list[tuple[int, AxisMove]]] = field(default_factory=dict)
 
     def begin(self, value: ValueT, sharding: TensorSharding | None, origin: str) -> None:
-        """Records the origins of the axes of a value that have none yet."""
+        """Records an origin for the axes of a value that have none yet."""
         for axis in _axes_of(sharding):
             self.origins.setdefault(value, {}).setdefault(axis, origin)
 
     def knows(self, value: ValueT, sharding: TensorSharding) -> bool:
-        """Whether it is known where all axes of a sharding are from."""
+        """Returns whether the origins of all axes of a sharding are known."""
         return all(axis in self.origins.get(value, {}) for axis in _axes_of(sharding))
 
     def step(self, op: int, operands: Sequence[ValueT], results: Sequence[ValueT], moves: Sequence[AxisMove]) -> None:
-        """Notes one step of propagation through an op and the values around it."""
+        """Records one step of propagation through an op and the values around it."""
 
         def value(ref: EdgeValueRef) -> ValueT:
             return (operands if ref.type is EdgeNodeType.OPERAND else results)[ref.index]
@@ -160,7 +160,7 @@ class Record(Generic[ValueT]):
         self.next_step += 1
 
     def share(self, values: Sequence[ValueT]) -> None:
-        """Makes values that have the same sharding know what one of them knows."""
+        """Gives all of the values, which have the same sharding, the origins of each of them."""
         for value in values:
             for other in values:
                 for axis, origin in self.origins.get(other, {}).items():
@@ -173,7 +173,7 @@ def _axes_of(sharding: TensorSharding | None) -> Iterator[AxisRef]:
 
 
 EDGE = "sdy.data_flow_edge"
-# Ops that have the origins of their only result as they are, not in a list.
+# Ops that have the origins of their only result directly, not in a list.
 _ONE_RESULT = ("sdy.sharding_constraint", EDGE)
 
 
@@ -196,10 +196,10 @@ class _Signatures:
 
 
 def write_origins(origins: Iterable[tuple[Any, Mapping[AxisRef, str]]]) -> None:
-    """Attaches the origins of the axes of values, each one that holds a sharding.
+    """Attaches the origins of axes to the values, which hold shardings.
 
-    A function's result has those of what is returned. An op has one for each of its results, but for constraints and
-    data-flow edges, which have one.
+    A function's result has the origins of the returned value. An op has a list of origins for its results, but
+    constraints and data-flow edges have those of their only result.
     """
     signatures = _Signatures()
     for value, of_axes in origins:
@@ -239,7 +239,7 @@ def _dictionary(texts: Mapping[str, str], context: Any) -> Any:
 
 
 def _own_origin(value: Any, op: Any) -> str | None:
-    """What the sharding that a value began with is called as an origin."""
+    """Returns the name of the sharding that a value began with, as an origin."""
     if op.name == EDGE:
         value = op.operands[0]
         op = owning_op(value)
@@ -257,8 +257,8 @@ def _own_origin(value: Any, op: Any) -> str | None:
 def write_edges(moves: Iterable[tuple[Any, Sequence[tuple[int, AxisMove]]]]) -> None:
     """Attaches the moves of axes through operations, given with their steps.
 
-    Those between what a function returns and its results are given with the function; as in Shardy they are all said
-    of its first result.
+    The moves between the values that a function returns and its results are given with the function; as in Shardy, all
+    of them are attached to its first result.
     """
     signatures = _Signatures()
     for op, of_op in moves:
@@ -273,13 +273,13 @@ def write_edges(moves: Iterable[tuple[Any, Sequence[tuple[int, AxisMove]]]]) -> 
 
 
 def next_step(edges: Iterable[Any]) -> int:
-    """The number of the step after all those in given attributes."""
+    """Returns the number of the step after all steps in given attributes."""
     steps = (step.step_index for attribute in edges for step in sdy.value(attribute).value)
     return max(steps, default=-1) + 1
 
 
 class ConstraintRecord:
-    """A record in which the values are those of the IR."""
+    """A record whose values are those of the IR."""
 
     def __init__(self, module: Any, *, origins: bool, edges: bool) -> None:
         self._origins, self._edges = origins, edges
@@ -289,7 +289,7 @@ class ConstraintRecord:
             self._record.begin(beginning.value, beginning.sharding, beginning.origin)
 
     def applied(self, constraint: Any, before: TensorSharding | None) -> None:
-        """Notes a constraint that may have been applied, its operand having had the sharding `before`."""
+        """Records a constraint that may have been applied; `before` is the sharding that its operand had."""
         operand, result = constraint.operands[0], constraint.results[0]
         after, asked = sharding_of(operand), sharding_of(result)
         mesh = None if after is None else sdy.mesh_of(after, constraint)

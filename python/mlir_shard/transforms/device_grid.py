@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeparateAxis:
-    """An axis, or part of one, of a mesh whose devices no axes of the grid tell apart."""
+    """An axis or sub-axis of a mesh that is not part of the grid."""
 
     mesh: Mesh
     axis: AxisRef
@@ -41,7 +41,7 @@ class GridError(ValueError):
 
 
 def _families(mesh: Mesh, used: Iterable[Axes]) -> tuple[Grid, ...]:
-    """The coarsest grids of a mesh so that each of the lists of axes is on one of them."""
+    """Returns the coarsest grids of a mesh such that each list of axes is on one of them."""
     families: list[set[AxisRef]] = [set()]
     for axes in used:
         for family in families:
@@ -60,16 +60,16 @@ def _families(mesh: Mesh, used: Iterable[Axes]) -> tuple[Grid, ...]:
 class DeviceGrid:
     """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
 
-    `others` are meshes of as many devices, by how shardings refer to them, whose axes are made of grid axes too, and
-    meshes of one device: a tensor there is replicated. Of the meshes in `reordered` the devices are taken as
-    if they were in order. `shape` has the sizes of the grid axes, `strides` how far apart neighbours along each are,
-    after the number of devices; `sizes` has those of the separate axes too.
+    `others` are meshes of as many devices, by their references in shardings, whose axes are also made of grid axes, and
+    meshes of one device, on which a tensor is replicated. The devices of the meshes in `reordered` are treated as if
+    they were in order. `shape` has the sizes of the grid axes; `strides` has the number of devices, and then the
+    distance between neighbours along each axis; `sizes` also has the sizes of the separate axes.
 
-    Meshes may be of different devices: the grid is then of all of them, and a tensor on a mesh has local tensors on the
-    others too, with the elements of which nothing is done that matters. Where a mesh is not part of the grid, as 6 of 8
-    devices are none, its axes are the last ones, `separate`: they have no place in `shape`, and no collective is along
-    them but the exchange. `families` are the grids of each such mesh, several where sub-axes cut an axis at sizes that
-    do not divide each other: each sharding is on one of them.
+    If meshes have different devices, the grid has all of these devices, and a tensor on a mesh has local tensors on the
+    other devices too, whose elements no result depends on. The axes of a mesh that is not part of the grid, such as one
+    of 6 of 8 devices, are the last ones, `separate`: they are not in `shape`, and the only collective along them is the
+    exchange. `families` are the grids of each such mesh, several if sub-axes cut an axis at sizes that do not divide
+    each other: each sharding is on one of them.
     """
 
     name: str
@@ -103,9 +103,9 @@ class DeviceGrid:
 
     @staticmethod
     def for_shardings(name: str, mesh: Mesh, axes: Iterable[AxisRef]) -> DeviceGrid:
-        """The coarsest grid that has every one of `axes` as one or several of its own.
+        """Returns the coarsest grid in which each of `axes` is one or several grid axes.
 
-        Raises GridError where there is none, as two sub-axes cut an axis at sizes that do not divide each other.
+        Raises GridError if there is none, as two sub-axes cut an axis at sizes that do not divide each other.
         """
         if mesh.device_ids:
             raise GridError(f"the devices of mesh @{name} are permuted, and a grid numbers its devices in order")
@@ -116,17 +116,17 @@ class DeviceGrid:
 
     @staticmethod
     def of_separate_meshes(used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
-        """The grid of which no mesh is part: each has its own axes, and its devices in its own order."""
+        """Returns a grid of which no mesh is part: each mesh has its own axes, and its own order of devices."""
         meshes = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
         devices = count_devices(meshes)
         return DeviceGrid._with_separate("", used, refs, [1, devices] if devices > 1 else [1], meshes)
 
     @staticmethod
     def for_meshes(name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh]) -> DeviceGrid:
-        """The coarsest grid for axes of one mesh or of several, which are in `refs` by how shardings refer to them.
+        """Returns the coarsest grid for axes of one or several meshes; `refs` has the meshes by their references.
 
-        The axes of a mesh whose devices are permuted are those of the grid in another order where its devices have
-        strides and that gives a grid; else it is taken as if its devices were in order. GridError where there is no
+        The axes of a mesh whose devices are permuted become grid axes in another order if its devices have strides and
+        a grid results; otherwise the mesh is treated as if its devices were in order. Raises GridError if there is no
         grid.
         """
         found = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
@@ -134,7 +134,7 @@ class DeviceGrid:
             return DeviceGrid._for_different_devices(name, used, refs, found)
         with_axes = {mesh for mesh, axes in used if axes}
         if with_axes:
-            # On the others there is nothing but what every device has.
+            # Meshes without used axes have only replicated tensors.
             refs = {ref: mesh for ref, mesh in refs.items() if mesh in with_axes or not mesh.axes}
             found = [mesh for mesh in found if mesh in with_axes]
         permuted = frozenset(mesh for mesh in found if mesh.device_ids)
@@ -177,7 +177,7 @@ class DeviceGrid:
     def _for_different_devices(
         name: str, used: Sequence[tuple[Mesh, Axes]], refs: Mapping[str | Mesh, Mesh], meshes: Sequence[Mesh]
     ) -> DeviceGrid:
-        """The coarsest grid of the devices of all meshes, of which those that come first in size are parts."""
+        """Returns the coarsest grid of the devices of all meshes; larger meshes have priority in being parts of it."""
         along = {mesh: [AxisRef(axis) for axis in mesh.axis_names] for mesh in meshes}
         for mesh, axes in used:
             along.setdefault(mesh, []).extend(axes)
@@ -191,7 +191,7 @@ class DeviceGrid:
         cuts: Sequence[int],
         others: Sequence[Mesh],
     ) -> DeviceGrid:
-        """The grid of devices that is cut there, with the axes of other meshes as separate ones."""
+        """Returns the grid with these cuts of the devices, and the axes of other meshes as separate axes."""
         families = {mesh: _families(mesh, [axes for of, axes in used if of == mesh]) for mesh in others}
         axes_of_all = (SeparateAxis(mesh, atom) for mesh in others for grid in families[mesh] for atom in grid.atoms)
         separate = tuple(dict.fromkeys(axes_of_all))
@@ -203,20 +203,20 @@ class DeviceGrid:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The grid axes as the mesh calls them; none where it is one for meshes that differ in their axes."""
+        """The names of the grid axes in the mesh; none if the grid is one of several meshes with different axes."""
         if any(other.axes for other in self.others.values()):
             return ()
         return tuple(str(atom).replace('"', "") for atom in self.atoms)
 
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
-        """The grid axes of a list of axes and sub-axes, in its order."""
+        """Returns the grid axes of a list of axes and sub-axes, in its order."""
         try:
             return self._grid.axes(refs)
         except ValueError as error:
             raise GridError(str(error)) from error
 
     def axes_of(self, ref: str | Mesh, refs: Axes) -> GridAxes:
-        """The grid axes of a list of axes of the mesh that shardings refer to so."""
+        """Returns the grid axes of a list of axes of the mesh with this reference."""
         known = self._known_axes.get((ref, refs))
         if known is None:
             known = self._known_axes[ref, refs] = self._axes_of(ref, refs)
@@ -233,7 +233,7 @@ class DeviceGrid:
         return tuple(axis for one in ranges for axis in every_axis if one.stride <= self.strides[axis + 1] < one.end)
 
     def _separate_axes_of(self, mesh: Mesh, refs: Axes) -> GridAxes:
-        """The separate axes of a list of axes of a mesh, on the first of its grids that has them."""
+        """Returns the separate axes of a list of axes of a mesh, on the first of its grids that has them."""
         errors = []
         for grid in self.families[mesh]:
             try:
@@ -245,19 +245,19 @@ class DeviceGrid:
         raise GridError(str(errors[0])) from errors[0]
 
     def separate_mesh(self, *placements: Placement) -> Mesh | None:
-        """The mesh that is not part of the grid, where placements are along axes of one."""
+        """Returns the separate mesh whose axes the placements use, or None."""
         return self.separate_mesh_of(axis for placement in placements for axis in placement.used)
 
     def separate_mesh_of(self, axes: Iterable[int]) -> Mesh | None:
-        """The mesh that is not part of the grid, where some of the axes are of one."""
+        """Returns the separate mesh that some of the axes belong to, or None."""
         return next((one.mesh for one in self._separate(axes)), None)
 
     def separate_axes(self, axes: Iterable[int]) -> Axes:
-        """Those axes that are no part of the grid, as axes of their mesh."""
+        """Returns the axes that are not part of the grid, as axes of their mesh."""
         return tuple(one.axis for one in self._separate(axes))
 
     def check_in_grid(self, axes: Iterable[int]) -> None:
-        """Raises GridError where axes are of a mesh that is not part of the grid, as no collective is along them."""
+        """Raises GridError if axes are of a mesh that is not part of the grid, as no collective is along them."""
         if mesh := self.separate_mesh_of(axes):
             raise GridError(
                 f"it would communicate along axes of mesh {mesh}, which is not part of the grid of all "
@@ -268,7 +268,7 @@ class DeviceGrid:
         return (self.separate[axis - len(self.shape)] for axis in axes if axis >= len(self.shape))
 
     def layout_on(self, mesh: Mesh, placement: Placement, shape: Sequence[int]) -> TensorLayout:
-        """The placement of a tensor of `shape` on a mesh that is not part of the grid; on the grid if it is there."""
+        """Returns the layout of a tensor of `shape` on a separate mesh, or on the grid if placed along grid axes."""
         first = len(self.shape)
         if placement.used and self.separate_mesh(placement) is None:
             return self.layout(placement, shape)
@@ -280,7 +280,7 @@ class DeviceGrid:
         return TensorLayout(sharding, mesh, tuple(shape))
 
     def placement(self, sharding: TensorSharding | None, rank: int) -> Placement:
-        """The placement of a tensor of this sharding; without one it is replicated."""
+        """Returns the placement of a tensor with this sharding; without a sharding it is replicated."""
         found = self._placements.get((sharding, rank))
         if found is None:
             found = self._placements[sharding, rank] = self._placement(sharding, rank)
@@ -295,7 +295,7 @@ class DeviceGrid:
         return Placement(dims, self.axes_of(ref, sharding.unreduced_axes), sharding.reduction_op)
 
     def layout(self, placement: Placement, shape: Sequence[int]) -> TensorLayout:
-        """The placement of a tensor of `shape`, on the mesh that has the grid axes as its axes."""
+        """Returns the layout of a tensor of `shape` on the mesh that has the grid axes as its axes."""
         mesh = self._real_mesh
         return TensorLayout(Grid.of(mesh, ()).sharding(placement, "grid"), mesh, tuple(shape))
 
@@ -306,27 +306,27 @@ class DeviceGrid:
 
     @property
     def _real_mesh(self) -> Mesh:
-        """The grid axes as the axes of a mesh, without separate ones."""
+        """The mesh that has the grid axes as its axes, without separate axes."""
         return Mesh((str(index), size) for index, size in enumerate(self.shape))
 
     def blocks(self, axes: Sequence[int]) -> int:
-        """The number of devices along grid axes."""
+        """Returns the number of devices along grid axes."""
         return prod(self.sizes[axis] for axis in axes)
 
     def local_shape(self, shape: Sequence[int], placement: Placement) -> tuple[int, ...]:
-        """The shape of a full block; the last blocks of a dimension may be short or empty, the rest is padding."""
+        """Returns the shape of a full shard; the last shards of a dimension may be partly or entirely padding."""
         return tuple(block_size(size, self.blocks(axes)) for size, axes in zip(shape, placement.dims, strict=True))
 
     def is_even(self, size: int, axes: Sequence[int]) -> bool:
-        """Whether a dimension is in full blocks along grid axes."""
+        """Returns whether a dimension has even shards along grid axes."""
         return size % self.blocks(axes) == 0
 
     def processes(self) -> npt.NDArray[np.int64]:
-        """The numbers of all devices in order; TooManyDevicesError where they are too many to list."""
+        """Returns the numbers of all devices in order; raises TooManyDevicesError if they are too many to list."""
         return np.arange(self._real_mesh.listed_size, dtype=np.int64)
 
     def positions(self, axes: Sequence[int], processes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The positions along axes, major to minor, of processes."""
+        """Returns the positions of processes along axes, which are major to minor."""
         positions = np.zeros_like(processes)
         for axis in axes:
             if axis < len(self.shape):
@@ -337,7 +337,7 @@ class DeviceGrid:
         return positions
 
     def mirrored(self, axes: Sequence[int]) -> list[int]:
-        """The process opposite to each along grid axes: the last to the first."""
+        """Returns, for each process, the one at the mirrored position along grid axes: the last for the first."""
         self.check_in_grid(axes)
         processes = found = self.processes()
         for axis in axes:
@@ -346,7 +346,7 @@ class DeviceGrid:
         return found.tolist()
 
     def _separate_positions(self, axis: int) -> npt.NDArray[np.int64]:
-        """The position of each process along an axis that is not the grid's; 0 for those that are not in its mesh."""
+        """Returns the position of each process along a separate axis, 0 for processes that are not in its mesh."""
         one = self.separate[axis - len(self.shape)]
         held = Holdings.of(one.mesh, [[one.axis]]).blocks
         found = np.zeros(prod(self.shape), np.int64)
@@ -354,7 +354,7 @@ class DeviceGrid:
         return found
 
     def blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
-        """A value that has blocks of this type and lies so, as partition rules are told of it."""
+        """Returns the tensor with local type `block_type` and this placement, in the form that partition rules get."""
         found = self._blocked_tensors.get((block_type, placement))
         if found is None:
             found = self._blocked_tensors[block_type, placement] = self._blocked(block_type, placement)
@@ -373,7 +373,7 @@ class DeviceGrid:
         return BlockedTensor(type_, placement.dims, counts, block_numbers)
 
     def local_type(self, type_: Any, placement: Placement) -> Any:
-        """The type of a value of `type_` that lies so. Raises GridError where it cannot lie so."""
+        """Returns the local type of a value of `type_` with this placement; raises GridError if it cannot have it."""
         if not any(placement.dims):
             return type_
         found = self._local_types.get((type_, placement))

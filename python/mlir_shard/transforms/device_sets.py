@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which devices have which values, in a program whose meshes are of different devices.
+"""The devices that have each value, in a program whose meshes are of different devices.
 
 A value that is sharded on a mesh is on the devices of that mesh. The local program runs on the devices of all meshes:
-those that are not in the mesh have a local tensor of the same shape, whose elements nothing reads that matters. Other
-values, as constants, are on all devices.
+devices outside the mesh have a local tensor of the same shape, whose elements no result depends on. Other values, such
+as constants, are on all devices.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ SOURCE = "mlir_shard.source"
 """The sharding of the operand of an `sdy.reshard` between meshes of different devices, which is a direct exchange."""
 
 MOVING = ("sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
-"""What may bring a value from one mesh to another."""
+"""The ops that may bring a value from one mesh to another."""
 _MANUAL = "sdy.manual_computation"
 _CONDITIONS = {"stablehlo.while": 0, "scf.while": 0}
 _CHOOSING = frozenset(("stablehlo.case", "stablehlo.if", "scf.if", "scf.index_switch"))
 
 
 def is_crossing(op: Any) -> bool:
-    """Whether an op is an exchange between meshes of different devices."""
+    """Returns whether an op is an exchange between meshes of different devices."""
     return op.name == "sdy.reshard" and SOURCE in op.attributes
 
 
 def source_of(op: Any) -> TensorSharding:
-    """How the operand of such an exchange is sharded; on the mesh of `SOURCE`, but passes may have changed it since."""
+    """Returns the sharding of the operand of an exchange, on the devices of `SOURCE`, as passes have left it."""
     told: TensorSharding = op.attributes[SOURCE].value
     now = sharding_before_barriers(op.operands[0])
     mesh, other = (None if one is None else sdy.mesh_of(one, op) for one in (told, now))
@@ -49,12 +49,12 @@ def source_of(op: Any) -> TensorSharding:
 
 
 def count_devices(meshes: Iterable[Mesh]) -> int:
-    """The devices that a program runs on: 0, 1, ... up to the largest number in a mesh with axes, at least one."""
+    """Returns the number of devices of a program: the largest number in a mesh with axes plus one, at least one."""
     return max((_last_device(mesh) + 1 for mesh in meshes if mesh.axes), default=1)
 
 
 def have_different_devices(meshes: Iterable[Mesh]) -> bool:
-    """Whether not all meshes that have axes are of the same devices."""
+    """Returns whether the meshes that have axes are not all of the same devices."""
     with_axes = [mesh for mesh in meshes if mesh.axes]
     return any(not mesh.has_same_devices(with_axes[0]) for mesh in with_axes)
 
@@ -64,9 +64,9 @@ def _last_device(mesh: Mesh) -> int:
 
 
 def separate_meshes(meshes: Iterable[Mesh], axes: Mapping[Mesh, Iterable[AxisRef]]) -> tuple[list[int], list[Mesh]]:
-    """Where a grid of the devices of all meshes is to be cut for the axes of each, and the meshes that are not in it.
+    """Returns the cuts of a grid of the devices of all meshes for the axes of each, and the meshes that do not fit.
 
-    Those of many devices come first, and of the others each that a grid can have with those before.
+    Meshes are added to the grid from the largest one down, each of them if the grid can have it with those before.
     """
     meshes = sorted(meshes, key=lambda mesh: -mesh.total_size)
     devices = count_devices(meshes)
@@ -83,7 +83,7 @@ def separate_meshes(meshes: Iterable[Mesh], axes: Mapping[Mesh, Iterable[AxisRef
 
 
 class DeviceSets:
-    """The sets of devices that the meshes of a module are of, each by the first mesh that is of it."""
+    """The sets of devices of the meshes of a module, each represented by the first mesh of these devices."""
 
     def __init__(self, module: Any) -> None:
         self._meshes = listed_meshes(module)
@@ -94,11 +94,11 @@ class DeviceSets:
 
     @property
     def are_several(self) -> bool:
-        """Whether there is more than one."""
+        """Whether there is more than one set."""
         return have_different_devices(mesh for _, mesh in self.refs)
 
     def of(self, sharding: TensorSharding | None) -> str | Mesh | None:
-        """The set that a sharding is on, by how shardings refer to its first mesh; None where it is on no such mesh."""
+        """Returns the set that a sharding is on, as the reference to its first mesh; None if its mesh is not known."""
         if sharding is None:
             return None
         ref = sharding.mesh_or_ref
@@ -109,16 +109,16 @@ class DeviceSets:
         return self._found[ref]
 
     def mesh(self, ref: str | Mesh) -> Mesh:
-        """The mesh that is referred to so."""
+        """Returns the mesh of a reference."""
         return ref if isinstance(ref, Mesh) else self._meshes[ref]
 
     def is_separate(self, mesh: Mesh) -> bool:
-        """Whether a mesh is not part of a grid of all devices."""
+        """Returns whether a mesh is not part of a grid of all devices."""
         meshes = list(dict.fromkeys(known for _, known in self.refs))
         return mesh in separate_meshes(meshes, {one: [AxisRef(name) for name in one.axis_names] for one in meshes})[1]
 
     def described(self, ref: str | Mesh) -> str:
-        """The mesh in a message."""
+        """Returns the description of a mesh for messages."""
         mesh = self.mesh(ref)
         name = f"mesh {mesh}" if isinstance(ref, Mesh) else f"mesh @{ref}"
         return f"{name} ({mesh.total_size} devices)"
@@ -128,10 +128,10 @@ Ref = str | Mesh
 
 
 class Homes:
-    """For each value of a function the devices that have it, as `DeviceSets` refers to them; None for all of them.
+    """The devices that have each value of a function, as references of `DeviceSets`; None for all devices.
 
-    Raises PassFailure where the operands of an op are on different devices and it is none of `MOVING`, and where
-    devices that do not have a value would have to know it, as it decides how often a loop is run.
+    Raises PassFailure if the operands of an op that is not in `MOVING` are on different devices, or if devices that do
+    not have a value need it to decide how often a loop or which region is run.
     """
 
     def __init__(self, function: Any, sets: DeviceSets) -> None:
@@ -143,7 +143,7 @@ class Homes:
         self._block(block)
 
     def of(self, value: Any) -> Ref | None:
-        """The devices that have a value."""
+        """Returns the devices that have a value; None for all."""
         return self._known.get(value)
 
     def _put(self, value: Any, home: Ref | None) -> bool:
@@ -204,7 +204,7 @@ class Homes:
         return any(found)
 
     def _with_edges(self, op: Any) -> bool:
-        """Loops are gone over until nothing is news, which is soon: a value has no home, or one."""
+        """Processes a loop until the devices of its values no longer change, once each at most; returns if any did."""
         ever_changed = False
         is_changed = True
         while is_changed:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The strides between the devices of a mesh along its axes, by which axes of several meshes become axes of one grid."""
+"""The strides between the devices of a mesh along its axes, which map axes of several meshes to axes of one grid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mlir_shard.sharding import AxisRef, Mesh
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A part of an axis along which neighbours are `stride` apart: the first of `size` and the first of the next part
-    are `unit * size` apart along the axis, where neighbours in the run are `unit` apart.
+    """A part of an axis with `size` devices, along which the numbers of neighbours differ by `stride`.
+
+    Neighbours in the run are `unit` apart along the axis, the first devices of two successive parts `unit * size`.
     """
 
     unit: int
@@ -26,27 +27,28 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StrideRange:
-    """The devices of a run, or of a part of one: `stride` apart, and the first that are no more of it `end` apart."""
+    """The numbers of the devices of a run, or of a part of one: multiples of `stride` below `end`."""
 
     stride: int
     end: int
 
 
 def in_order(mesh: Mesh) -> Mesh:
-    """The mesh of the same axes, with its devices numbered as they come."""
+    """Returns the mesh of the same axes with its devices numbered in order."""
     return Mesh(mesh.axes) if mesh.device_ids else mesh
 
 
 def has_strides(mesh: Mesh) -> bool:
-    """Whether the number of a device is a sum of what its coordinate along each axis stands for, and grows with each:
-    the axes of a grid that is in order are then those of the mesh, or parts of them, in another order.
+    """Returns whether the number of a device is the sum of one term per axis, each rising with the coordinate on it.
+
+    The axes of a grid in order are then those of the mesh, or parts of them, in another order.
     """
     return mesh.devices[0] == 0 and _runs(mesh) is not None if mesh.device_ids else True
 
 
 @lru_cache(maxsize=256)
 def _runs(mesh: Mesh) -> tuple[tuple[Run, ...], ...] | None:
-    """The runs of each axis, major to minor; None where the mesh has none."""
+    """Returns the runs of each axis, major to minor; None if the mesh has no strides."""
     if not mesh.device_ids:
         strides = accumulate((axis.size for axis in reversed(mesh.axes)), mul, initial=1)
         sizes_and_strides = zip(reversed(mesh.axes), strides, strict=False)
@@ -61,13 +63,13 @@ def _runs(mesh: Mesh) -> tuple[tuple[Run, ...], ...] | None:
         offsets = [devices[position * minor] - devices[0] for position in range(axis.size)]
         found.append(_runs_of(offsets))
         ids = [first + offset for first in ids for offset in offsets]
-    # A stride that is not positive would have the devices of a grid axis in the opposite order.
+    # A negative stride would reverse the order of the devices along a grid axis; 0 marks offsets without runs.
     is_rising = all(run.stride > 0 for runs in found for run in runs)
     return tuple(found) if is_rising and tuple(ids) == devices else None
 
 
 def cuts_by(mesh: Mesh, axes: Iterable[AxisRef], devices: int) -> list[int] | None:
-    """Where axes cut the numbers of devices; None where their devices are no part of any grid of so many devices."""
+    """Returns the cuts of the device numbers at axes; None if the axes fit no grid of this number of devices."""
     if _runs(mesh) is None:
         return None
     try:
@@ -75,14 +77,14 @@ def cuts_by(mesh: Mesh, axes: Iterable[AxisRef], devices: int) -> list[int] | No
     except ValueError:
         return None
     first = mesh.device_ids[0] if mesh.device_ids else 0
-    # From the first device on a range counts from 0 up, with nothing to carry.
+    # The first device must be at position 0 of every range, so that sums of coordinates have no carry.
     if any(devices % one.end or first % one.end // one.stride for one in ranges):
         return None
     return [cut for one in ranges for cut in (one.stride, one.end)]
 
 
 def _runs_of(offsets: list[int]) -> tuple[Run, ...]:
-    """The longest runs that begin with the minor-most; where there are none, a run of no stride."""
+    """Returns the longest runs, built from the minor-most device on; if there are none, one run of stride 0."""
     found: list[Run] = []
     unit = 1
     while len(offsets) > 1:
@@ -99,9 +101,9 @@ def _runs_of(offsets: list[int]) -> tuple[Run, ...]:
 
 
 def stride_ranges(axis: AxisRef, mesh: Mesh) -> tuple[StrideRange, ...]:
-    """Where the devices along an axis or sub-axis of a mesh with strides are, major to minor.
+    """Returns the ranges of the devices along an axis or sub-axis of a mesh with strides, major to minor.
 
-    ValueError where the axis ends within a run that it does not divide.
+    Raises ValueError if the axis ends within a run that it does not divide.
     """
     runs = _runs(mesh)
     assert runs is not None, mesh

@@ -19,8 +19,8 @@ FUNC_EDGE = "sdy.func_data_flow_edge"
 def sink_func_edges(function: Any, *, opens: bool) -> bool:
     """Gives the operand of each `sdy.func_data_flow_edge` in a function the edge's sharding, and uses it instead.
 
-    Where the edge has none, what is sharded stays so, or with `opens` becomes fully open. Returns whether there was an
-    edge.
+    If the edge has none, the operand keeps its sharding, or gets a fully open one with `opens`. Returns whether there
+    was an edge.
     """
     arguments = shardings_of(function, Side.ARGUMENTS)
     edges = operations_named(function, FUNC_EDGE)
@@ -41,7 +41,7 @@ def sink_func_edges(function: Any, *, opens: bool) -> bool:
 
 
 def sink_all_func_edges(module: Any) -> bool:
-    """Does away with the edges of functions, whose shardings arguments and calls take, before there are no calls.
+    """Erases all `sdy.func_data_flow_edge`s, before calls are removed; arguments and calls get their shardings.
 
     Returns whether there was one.
     """

@@ -15,11 +15,11 @@ from mlir_shard.passes.options import option
 from mlir_shard.sharding import Mesh, TensorSharding
 
 DEFAULT_BOUND = 1 << 20
-"""The bytes that a device may receive for an op without a remark, where the user does not set them."""
+"""The default for the bytes that a device may receive for an op without a remark."""
 
 
 def remarks_above() -> Any:
-    """The option `remarks-above` of a pass or pipeline."""
+    """Returns the option `remarks-above` of a pass or pipeline."""
     return option(
         DEFAULT_BOUND,
         "the bytes a device may receive for an op whose operands are gathered, as nothing else is known, "
@@ -28,7 +28,7 @@ def remarks_above() -> Any:
 
 
 def bound_text(bound: int | None) -> int | str:
-    """The value of `remarks-above` as a step of a pipeline passes it on."""
+    """Returns the value of `remarks-above` in the form in which a pipeline passes it to a step."""
     return "none" if bound is None else bound
 
 
@@ -57,7 +57,7 @@ class Gathers:
 
 
 def shard_bytes(type_: Any, sharding: TensorSharding | None, mesh: Mesh | None) -> int:
-    """The bytes of the largest shard of a tensor type, 0 for any other type. A dynamic dimension counts as 1."""
+    """Returns the bytes of the largest shard of a tensor type, 0 for other types. A dynamic dimension counts as 1."""
     if not isinstance(type_, ir.RankedTensorType):
         return 0
     sizes = [1 if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank)]
@@ -67,10 +67,10 @@ def shard_bytes(type_: Any, sharding: TensorSharding | None, mesh: Mesh | None) 
 
 
 def bytes_of(types: Iterable[Any]) -> int:
-    """The bytes of the tensors of these types together."""
+    """Returns the total bytes of tensors of these types."""
     return sum(shard_bytes(one, None, None) for one in types)
 
 
 def element_bytes(type_: Any) -> int:
-    """The bytes of an element of a tensor type, 8 where the type has no size."""
+    """Returns the bytes of an element of a tensor type, 8 if its element type has no size."""
     return element_size(type_) or 8

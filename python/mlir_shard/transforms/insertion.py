@@ -16,7 +16,7 @@ REDUCTION_CODES = {ReductionOp.SUM: 0, ReductionOp.MAX: 1, ReductionOp.MIN: 2}
 
 
 def apply(value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = None) -> Any:
-    """Builds what the steps make of a value at the current insertion point; `made` gets the operations."""
+    """Applies steps to a value at the current insertion point and returns the result; `made` gets the operations."""
     for step in steps:
         value = _apply(value, step)
         if made is not None:
@@ -25,9 +25,9 @@ def apply(value: Any, steps: Iterable[ShardingStep], made: list[Any] | None = No
 
 
 def put_after(point: Any, value: Any, steps: Iterable[ShardingStep]) -> Any:
-    """Puts what the steps make of a value, right after the op `point`, in the place of all uses of the value.
+    """Applies the steps to a value right after the op `point`, and replaces all uses of the value by the result.
 
-    Returns the new value.
+    Returns the result.
     """
     here: list[Any] = []
     with ir.InsertionPoint.after(point):
@@ -43,7 +43,7 @@ def _apply(value: Any, step: ShardingStep) -> Any:
 
 
 def operation_of(step: ShardingStep) -> tuple[str, dict[str, Any]]:
-    """The name and the attributes of the operation that is a step."""
+    """Returns the name and the attributes of the operation that performs a step."""
     if isinstance(step, Reshard):
         return "sdy.reshard", {"sharding": sdy.attribute(step.sharding)}
     attributes = {"out_sharding": sdy.attribute(step.sharding)}

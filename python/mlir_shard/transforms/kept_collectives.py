@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What collectives of sdy take and give where shardings change: they are valid for those of before alone."""
+"""Keeps collectives of sdy valid while shardings change, as each is valid only for its original shardings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUT = "out_sharding"
 
 @contextmanager
 def kept_collectives(module: Any) -> Iterator[list[Any]]:
-    """Has the collectives in a module take and give what they did before, by reshards, where that is sharded otherwise.
+    """Restores, by reshards, the shardings of operands and results of collectives that change in the context.
 
     Yields a list that has these collectives and the reshards afterwards.
     """

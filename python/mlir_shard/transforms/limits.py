@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Refuses programs that are too large to partition, or have dynamic sizes, at the op, before anything is changed."""
+"""Checks that reject programs too large to partition, or with dynamic sizes, before anything is changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.mesh import TooManyDevicesError
 
 MOST_ELEMENTS = 1 << 62
-"""The most elements of a tensor: with its padding it then has fewer than an i64 counts."""
+"""The largest number of elements of a tensor: with padding, it still fits an i64."""
 
 
 def check_devices(module: Any, meshes: Mapping[str, Mesh]) -> None:
@@ -61,7 +61,7 @@ def _types(op: Any) -> Iterator[Any]:
 
 
 def _definition(module: Any, name: str) -> Any:
-    """The operation that defines a mesh."""
+    """Returns the operation that defines a mesh, or the module if there is none."""
     for op in module.regions[0].blocks[0].operations:
         if op.operation.name == "sdy.mesh" and op.operation.attributes["sym_name"].value == name:
             return op.operation
@@ -69,12 +69,12 @@ def _definition(module: Any, name: str) -> Any:
 
 
 def is_dynamic(type_: Any) -> bool:
-    """Whether the rank or a size of a type is unknown."""
+    """Returns whether the rank or a size of a type is unknown."""
     return isinstance(type_, ir.ShapedType) and not (type_.has_rank and type_.has_static_shape)
 
 
 def dynamic_value(op: Any) -> str | None:
-    """The first operand or result with a dynamic shape, by its number and type; None where there is none."""
+    """Returns a description of the first operand or result of dynamic shape, with its type; None if there is none."""
     for kind, values in (("operand", op.operands), ("result", op.results)):
         for number, value in enumerate(values):
             if is_dynamic(value.type):
@@ -83,7 +83,7 @@ def dynamic_value(op: Any) -> str | None:
 
 
 def is_by_replica(op: Any, replica_count: int, partition_count: int) -> bool:
-    """Returns whether devices are told apart by `replica_id`; raises PassFailure where both counts are above 1."""
+    """Returns whether devices are told apart by `replica_id`; raises PassFailure if both counts are above 1."""
     if replica_count > 1 and partition_count > 1:
         counts = f"{replica_count} replicas of {partition_count} partitions"
         raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)

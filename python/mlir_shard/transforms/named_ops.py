@@ -15,12 +15,12 @@ COLLECTIVES = op_names(
     "sharded_to_unreduced",
 )
 IDENTITY_OPS = op_names("sdy", "data_flow_edge func_data_flow_edge propagation_barrier reshard sharding_constraint")
-"""Operations that give their operand a sharding, and change nothing else."""
-# Partial results are known as such and reduced where they are made, so a reduction may find nothing left to do.
+"""Operations that set the sharding of their operand and change nothing else."""
+# Partial results are reduced where they are made, so that a reduction may have nothing left to do.
 RESHARDING_OPS = (*COLLECTIVES, *IDENTITY_OPS)
-"""Operations that change where their operand lies, and nothing else."""
+"""Operations that change the placement of their operand and nothing else."""
 DRAWING = "stablehlo.rng"
-"""Each device would draw values of its own."""
+"""The operation of which each device would draw its own values."""
 DIFFERENT_BY_DEVICE = frozenset(
     op_names(
         "stablehlo",
@@ -28,16 +28,16 @@ DIFFERENT_BY_DEVICE = frozenset(
         "reduce_scatter replica_id rng send",
     )
 )
-"""Operations that, left as they are, would get each device a value of its own or do on each what is to be done once."""
+"""Operations that, unchanged, would have another value on each device, or repeat on each an effect meant to be once."""
 
 
 def differs_by_device(op: Any) -> bool:
-    """Whether devices that run an op as it is get, or do, what one of them should."""
+    """Returns whether an op, run unchanged by each device, has divergent results or repeats an effect."""
     has_side_effect = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
     return has_side_effect or op.name in DIFFERENT_BY_DEVICE or op.name.startswith("shard.")
 
 
 def makes_only(op: Any) -> bool:
-    """Returns whether an op makes its results of no tensors, the same ones on every device."""
+    """Returns whether an op makes its results without tensor operands, uniformly across devices."""
     has_tensors = any(rank_of(value.type) for value in op.operands)
     return not len(op.regions) and not has_tensors and not differs_by_device(op)

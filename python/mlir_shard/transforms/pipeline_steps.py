@@ -10,14 +10,14 @@ from mlir_shard.passes.options import format_value
 
 
 def step(name: str, **options: Any) -> str:
-    """A pass or pipeline with those of the options that are not None."""
+    """Returns the text of a pass or pipeline with the options that are not None."""
     given = {field.replace("_", "-"): value for field, value in options.items() if value is not None}
     texts = [f"{option}={format_value(value)}" for option, value in given.items()]
     return f"{name}{{{' '.join(texts)}}}" if texts else name
 
 
 class Dumps:
-    """Where a pipeline writes its module: to files in `directory`, numbered from `index` on; nowhere if that is empty.
+    """The files to which a pipeline writes its module: in `directory`, numbered from `index` on; none if that is empty.
 
     The numbers and names are Shardy's.
     """
@@ -27,7 +27,7 @@ class Dumps:
         self._index = index
 
     def save(self, name: str) -> list[str]:
-        """The step that writes the module as it is there, as the next file."""
+        """Returns the step that writes the current module to the next file; no step without a directory."""
         number = self._index
         self._index += 1
         if not self._directory:

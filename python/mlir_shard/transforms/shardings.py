@@ -48,9 +48,9 @@ KNOWN_ATTRIBUTES = frozenset(
 
 
 def listed_meshes(op: Any) -> dict[str, Mesh]:
-    """The meshes of the module that `op` is in, by name.
+    """Returns the meshes of the module that `op` is in, by name.
 
-    PassFailure where one, or one that a sharding below `op` has inline, has too many devices to list.
+    Raises PassFailure if one, or an inline mesh in a sharding below `op`, has too many devices to list.
     """
     meshes = sdy.meshes(op)
     check_devices(sdy.enclosing_module(op), meshes)
@@ -61,7 +61,7 @@ def listed_meshes(op: Any) -> dict[str, Mesh]:
 
 
 def _first_on(mesh: Mesh, root: Any) -> Any:
-    """The first operation below `root` that has a mesh inline in an attribute; `root` if there is none."""
+    """Returns the first operation below `root` with this inline mesh in an attribute; `root` if there is none."""
     # The host keeps attributes of sdy as strings.
     texts = (f"mesh{mesh}", f"mesh{mesh}".replace('"', "\\22"))
     for op in ops_below(root):
@@ -71,7 +71,7 @@ def _first_on(mesh: Mesh, root: Any) -> Any:
 
 
 def sharding_and_mesh(value: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
-    """The sharding of a value and its mesh; None where it has none, or is on a single device."""
+    """Returns the sharding of a value and its mesh; None if it has none, or is on a single device."""
     sharding = sharding_of(value)
     mesh = None if sharding is None else mesh_of(sharding, meshes)
     return None if sharding is None or mesh is None or mesh.is_maximal else (sharding, mesh)
@@ -80,9 +80,9 @@ def sharding_and_mesh(value: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSha
 def common_mesh(
     shardings: Iterable[TensorSharding | None], meshes: Mapping[str, Mesh]
 ) -> tuple[str | Mesh, Mesh] | None:
-    """The one mesh that shardings refer to, with how they do; None where there is none, several or a maximal one.
+    """Returns the reference to the only mesh of shardings, and the mesh; None for no, several or a maximal mesh.
 
-    Missing shardings and the empty mesh go with any other.
+    Missing shardings and the empty mesh are compatible with any mesh.
     """
     common: tuple[str | Mesh, Mesh] | None = None
     for sharding in shardings:
@@ -99,7 +99,7 @@ def common_mesh(
 
 
 class Side(Enum):
-    """The arguments or the results of a function, by the attribute that holds theirs."""
+    """The arguments or the results of a function; the value is the name of their attribute."""
 
     ARGUMENTS = "arg_attrs"
     RESULTS = "res_attrs"
@@ -109,19 +109,19 @@ _NATIVE = {Side.ARGUMENTS: editing.Side.ARGUMENTS, Side.RESULTS: editing.Side.RE
 
 
 def types_of(function: Any, side: Side) -> list[Any]:
-    """The types on one side of a function's signature."""
+    """Returns the types on one side of a function's signature."""
     type_ = function.attributes["function_type"].value
     return list(type_.inputs if side is Side.ARGUMENTS else type_.results)
 
 
 def numbered_types(function: Any, side: Side) -> tuple[list[int], list[Any]]:
-    """The types on one side of a function's signature, by their numbers in a list of the distinct ones; and that."""
+    """Returns indices of the types on one side of a function's signature in a list of distinct types, and that list."""
     _, _, numbers, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
     return numbers, types
 
 
 def attributes_of(function: Any, side: Side) -> list[dict[str, Any]]:
-    """The attributes of each argument or result, by name."""
+    """Returns the attributes of each argument or result, by name."""
     if side.value not in function.attributes:
         return [{} for _ in types_of(function, side)]
     return [{named.name: named.attr for named in dictionary} for dictionary in function.attributes[side.value]]
@@ -138,29 +138,29 @@ def set_attributes(function: Any, side: Side, attributes: Sequence[Mapping[str, 
 
 
 def shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
-    """The sharding of each argument or result, None where it has none."""
+    """Returns the sharding of each argument or result, None if it has none."""
     numbers, attributes = signature_attributes(function, _NATIVE[side], sdy.SHARDING)
-    # The number of no attribute is -1: it stands for the last one here.
+    # A missing attribute has the number -1, which indexes the last element here.
     distinct = [*map(sdy.sharding_or_none, attributes), None]
     return [distinct[number] for number in numbers]
 
 
 def distinct_shardings_of(function: Any, side: Side) -> list[TensorSharding | None]:
-    """The distinct shardings of the arguments or results."""
+    """Returns the distinct shardings of the arguments or results."""
     _, attributes = signature_attributes(function, _NATIVE[side], sdy.SHARDING)
     return list(map(sdy.sharding_or_none, attributes))
 
 
 def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding | None]) -> None:
-    """Gives each argument or result its sharding; None takes it away."""
+    """Sets the sharding of each argument or result; None removes it."""
     attributes = {one: None if one is None else sdy.attribute(one, function.context) for one in set(shardings)}
     set_signature_column(function, _NATIVE[side], sdy.SHARDING, [attributes[one] for one in shardings])
 
 
 def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> bool:
-    """Replaces the sharding of each argument or result that has one by what `replaced` gives for it and the type.
+    """Replaces the sharding of each argument or result that has one by `replaced` of the sharding and the type.
 
-    That is called once for each distinct sharding and type. Returns whether a sharding has changed.
+    `replaced` is called once for each distinct sharding and type. Returns whether a sharding has changed.
     """
     numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
     known = list(map(sdy.sharding_or_none, attributes))
@@ -177,9 +177,9 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
 
 
 def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:
-    """The shardings of all arguments or results, open on the first one's mesh where they are missing.
+    """Returns the shardings of all arguments or results; missing ones are open on the first one's mesh.
 
-    None where there is no sharding, or only one of a single device.
+    Returns None if there is no sharding, or only shardings on a single device.
     """
     shardings = shardings_of(function, side)
     ref = next((one.mesh_or_ref for one in shardings if one is not None and not _is_maximal(one, meshes)), None)
@@ -219,10 +219,10 @@ def shardings_in(root: Any) -> tuple[TensorSharding, ...]:
 def used_axes(
     module: Any, names: Collection[str] | None = None
 ) -> tuple[list[tuple[Mesh, Axes]], dict[str | Mesh, Mesh]]:
-    """The mesh and the axes of every sharding and all-reduce of a module, and the meshes by how shardings name them.
+    """Returns the mesh and the axes of each sharding and all-reduce of a module, and the meshes by reference.
 
-    `names` are those of the module's operations, where they are known. PassFailure where a sharding refers to a mesh
-    that the module does not define.
+    `names` are the names of the module's operations, if known. Raises PassFailure if a sharding refers to a mesh that
+    the module does not define.
     """
     refs: dict[str | Mesh, Mesh] = dict(listed_meshes(module).items())
     used = []
@@ -234,7 +234,7 @@ def used_axes(
             raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
         if not refs[ref].is_maximal:
             used.append((refs[ref], sharding.used_axes))
-    # A sum may be reduced along a part of an axis that shards no tensor.
+    # A sum may be reduced along a sub-axis that shards no tensor.
     is_reduced = names is None or "sdy.all_reduce" in names
     for op in OpKinds(module, "sdy.all_reduce").representatives if is_reduced else ():
         mesh = refs[op.attributes["out_sharding"].value.mesh_or_ref]
@@ -244,10 +244,10 @@ def used_axes(
 
 
 def transform_shardings(root: Any, transform: Transform) -> OperationList | None:
-    """Replaces each sharding of `root` and below it by `transform` of it; asked in text order, once per distinct
-    attribute.
+    """Replaces each sharding of `root` and below it by `transform` of it, which is called in text order, once per
+    distinct attribute.
 
-    Returns the operations of the sdy dialect of which it has replaced own attributes; None if it has changed nothing.
+    Returns the operations of the sdy dialect whose own attributes it has replaced, None if it has changed nothing.
 
     Shardings are the attribute `sdy.sharding` of an operation, an argument or a result, and the shardings that
     operations of the sdy dialect have in attributes of their own.
@@ -266,11 +266,11 @@ def transform_shardings(root: Any, transform: Transform) -> OperationList | None
 
 
 COMPUTING = RuleOptions(computing=True)
-"""For passes that make ops compute: of these rules there are others than for how shardings propagate."""
+"""The options of rules for computing ops, which may differ from the rules for propagating shardings."""
 
 
 def rule_cache(options: RuleOptions | None = None) -> RuleCache:
-    """The rules of this run with these options."""
+    """Returns the rule cache of this run with these options."""
     given = options or RuleOptions()
     return shared((RuleCache, given), lambda: RuleCache(given, shared(CommonRules, CommonRules)))
 
@@ -279,14 +279,14 @@ RuleFor = Callable[[Any], OpShardingRule | None]
 
 
 def rules_of_run(options: RuleOptions, *, reuses: bool) -> RuleFor:
-    """Returns the function that gives the rule of an op, which is computed for each op unless it `reuses` rules."""
+    """Returns the function that gives the rule of an op; unless it `reuses` rules, it computes each anew."""
     if reuses:
         return rule_cache(options).rule_for
     return lambda op: RuleCache(options).rule_for(op)
 
 
 def is_sharded(op: Any) -> bool:
-    """Whether an operation, or an argument or result of a function, has a sharding along an axis of a mesh."""
+    """Returns whether an operation, or an argument or result of a function, has a sharding along an axis of a mesh."""
     if op.name.startswith("shard."):
         return True
     attributes = op.attributes
@@ -305,7 +305,7 @@ def _uses_axes(name: str, attribute: Any) -> bool:
         return False
     value = attribute.value
     if isinstance(value, Mesh):
-        # On one device is a sharding too.
+        # A placement on a single device is a sharding too.
         return value.is_maximal
     shardings = value.shardings if isinstance(value, TensorShardingPerValue) else (value,)
     return any(isinstance(one, TensorSharding) and bool(one.used_axes or one.unreduced_axes) for one in shardings)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that decisions reused for isomorphic ops give what deciding for each op alone gives."""
+"""The check that decisions reused for isomorphic ops give the same result as decisions for each op alone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Change = Callable[[Any, bool], None]
 
 
 def verify_repetition() -> Any:
-    """The option `verify-repetition` of a pass or pipeline."""
+    """Returns the option `verify-repetition` of a pass or pipeline."""
     return option(False, "plan each op alone as well, and fail where an op becomes something else by a reused plan")
 
 
 def change_verified(op: Any, change: Change) -> None:
-    """Changes `op` with decisions reused, a copy of it without, and raises PassFailure at the first difference.
+    """Changes `op` with decisions reused and a copy of it without; raises PassFailure at the first difference.
 
     Args:
         op: the `ir.Operation` of a module, or of a function in one, whose module is copied with it.
@@ -39,7 +39,7 @@ def change_verified(op: Any, change: Change) -> None:
         if reused is None or single is None or _text(reused, numbers[0]) != _text(single, numbers[1])
     ]
     if differences:
-        # A function is different because an op in it is.
+        # A function differs because an op in it differs.
         inner = (pair for pair in differences if all(one is None or one.name != "func.func" for one in pair))
         reused, single = next(inner, differences[0])
         shown = single or reused
@@ -54,7 +54,7 @@ def change_verified(op: Any, change: Change) -> None:
 
 
 def _copy(op: Any) -> tuple[Any, Any]:
-    """Copies the module that an op is, or is a function of; the copy, which has to be kept, and the op in it."""
+    """Copies the module that an op is or is in; returns the copy, which the caller has to keep, and the op in it."""
     if op.name == "builtin.module":
         copy = op.clone().operation
         return copy, copy
@@ -64,7 +64,7 @@ def _copy(op: Any) -> tuple[Any, Any]:
 
 
 def _text(op: Any, numbers: dict[Any, int]) -> tuple[Any, ...]:
-    """What an operation is but for its regions' contents, with values numbered in the order in which they come."""
+    """Returns the parts of an operation, without its regions' contents; values are numbered in order of appearance."""
     for value in (*op.results, *(one for region in op.regions for block in region.blocks for one in block.arguments)):
         numbers.setdefault(value, len(numbers))
     return (
@@ -78,7 +78,7 @@ def _text(op: Any, numbers: dict[Any, int]) -> tuple[Any, ...]:
 
 
 def _shown(op: Any, other: Any) -> str:
-    """The name of an op, with the first attribute that it has otherwise than another of this name."""
+    """Returns the name of an op, with the first attribute that differs from that of another op of this name."""
     if op is None:
         return "nothing"
     if other is not None and op.name == other.name:

@@ -39,7 +39,7 @@ def _value(op: Any, name: str) -> Any:
 
 
 def unused_inputs(op: Any, rewriter: Any) -> bool:
-    """Inputs that the body does not use go, with their shardings."""
+    """Removes the inputs that the body does not use, with their shardings."""
     body = op.regions[0].blocks[0]
     used = [bool(list(argument.uses)) for argument in body.arguments]
     if all(used):
@@ -67,7 +67,7 @@ def unused_inputs(op: Any, rewriter: Any) -> bool:
 
 
 def empty(op: Any, rewriter: Any) -> bool:
-    """A manual computation that takes nothing, does nothing and gives nothing goes."""
+    """Erases a manual computation without operands, results or ops other than its terminator."""
     if len(op.operands) or len(op.results) or len(op.regions[0].blocks[0].operations) > 1:
         return False
     rewriter.erase_op(op)
@@ -75,7 +75,7 @@ def empty(op: Any, rewriter: Any) -> bool:
 
 
 def trivial_manual_axes(op: Any, rewriter: Any) -> bool:
-    """A body that is manual on one device is what it is without being manual, and moves out."""
+    """Inlines the body of a manual computation that has no manual axes, or only manual axes of size one."""
     manual: ManualAxes = _value(op, "manual_axes")
     if manual.value:
         shardings = (*_value(op, "in_shardings").shardings, *_value(op, "out_shardings").shardings)
@@ -83,7 +83,7 @@ def trivial_manual_axes(op: Any, rewriter: Any) -> bool:
         if mesh is None or prod(mesh.axis_size(axis) for axis in manual.value) != 1:
             return False
     body = op.regions[0].blocks[0]
-    # A data-flow edge has to stay the only user of what owns the edge.
+    # A data-flow edge has to stay the only user of its owner.
     if any(user.name == "sdy.data_flow_edge" for value in (*body.arguments, *op.results) for user in users(value)):
         return False
     rewriter.replace_op(op, inline_region(op.regions[0], op.operands, op))
@@ -105,9 +105,9 @@ PATTERNS: tuple[Pattern, ...] = (
     *unused_results.PATTERNS,
 )
 _NAMES = frozenset(name for pattern in PATTERNS for name in (pattern.name, pattern.label))
-# All that the host folds or has patterns for in these dialects.
+# The operations in these dialects that the host folds or has patterns for.
 _FOLDED = frozenset(("chlo.constant_like", "stablehlo.case"))
-# It also moves constants, and constant operands of commutative operations, unless only our patterns are enabled.
+# The host also moves constants, and constant operands of commutative operations, unless only our patterns are enabled.
 _CONSTANTS = ("chlo.constant", "stablehlo.constant")
 _DIALECTS = ("chlo", "sdy", "stablehlo")
 _FUNCTIONS = frozenset(("func.call", "func.func", "func.return", "builtin.module"))
@@ -120,12 +120,13 @@ def _is_never_folded(name: str) -> bool:
 
 @register
 class Canonicalize(Pass):
-    """Folds, removes dead code and applies the canonicalization patterns of every dialect, those of sdy too.
+    """Folds, removes dead code and applies the canonicalization patterns of every dialect, including sdy.
 
-    The host's pass of this name knows no patterns of a dialect defined at run time. So it runs in turn with ours, of
-    sdy and some of StableHLO, until those change nothing more. Ours go by the names and labels in the files beside
-    this one; `disable-patterns` and `enable-patterns` take them and the host's. Where only ours are enabled, the host's
-    pass does not run, and nothing is folded: it merges equal constants, whose shardings may differ.
+    The host's pass of this name has no patterns for dialects defined at run time. Therefore it alternates with the
+    patterns of this project, for sdy and some StableHLO ops, until these make no more changes. These patterns have the
+    names and labels given in the files of this folder; `disable-patterns` and `enable-patterns` accept them and the
+    host's. If only patterns of this project are enabled, the host's pass does not run and nothing is folded, because it
+    merges equal constants, whose shardings may differ.
     """
 
     name = "canonicalize"
@@ -150,7 +151,7 @@ class Canonicalize(Pass):
         if self._moves_constants_alone(op, held):
             is_moved = hoist_constants(op, _CONSTANTS, ISOLATED)
             is_smaller = erase_dead_code(op, held)
-            # Of each value there is one now, so these are few.
+            # Only one constant of each value is left, so these are few.
             moved = operations_named(op, *_CONSTANTS) if is_moved else ()
             return Changes(moved=moved) if is_moved or is_smaller else False
         if self._simplifies_reshards_alone(held):
@@ -160,7 +161,7 @@ class Canonicalize(Pass):
         return self._rewrite(op, held) or Changes()
 
     def _simplifies_reshards_alone(self, held: Contents) -> bool:
-        """Whether `reshard.simplify_directly` applies every enabled pattern."""
+        """Returns whether `reshard.simplify_directly` applies every enabled pattern."""
         if not (self._has_default_limits() and self._is_ours_alone()) or held.has_branches:
             return False
         names = {one.name for one in self._patterns_for(held)}
@@ -194,7 +195,7 @@ class Canonicalize(Pass):
         return not self._patterns_for(held) and all(map(_is_never_folded, held.operations))
 
     def _rewrite(self, op: Any, held: Contents) -> bool:
-        """Runs the greedy drivers. Returns False if they changed nothing but erased dead operations."""
+        """Runs the greedy drivers. Returns False if they only erased dead operations or changed nothing."""
         config = self._config(held)
         if self._is_ours_alone():
             config.enable_constant_cse = False
@@ -212,7 +213,7 @@ class Canonicalize(Pass):
         return True
 
     def _patterns_for(self, held: Contents) -> list[Pattern]:
-        """The enabled patterns on operations that there are."""
+        """Returns the enabled patterns that can match operations in `held`."""
         found = [pattern for pattern in PATTERNS if pattern.root in held.operations and self._is_enabled(pattern)]
         return [one for one in found if one.operands is None or not held.operations.isdisjoint(one.operands)]
 
@@ -223,8 +224,8 @@ class Canonicalize(Pass):
         )
 
     def _region_simplify(self, held: Contents) -> str:
-        """How regions are simplified. Where control does not branch, the liveness of values adds nothing to the removal
-        of unused operations, and takes as long as all else."""
+        """Returns how regions are simplified. Without branches, the liveness of values adds nothing to the removal of
+        unused operations, and takes as long as all else."""
         return self.region_simplify if held.has_branches or self.region_simplify == "aggressive" else "disabled"
 
     def _config(self, held: Contents) -> Any:

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Simplifications of collectives: those that move nothing, that undo each other, and that together make one.
+"""Simplifications of collectives that move nothing, that undo each other, or that can be merged.
 
-An all-reduce and the slices of its result become a reduce-scatter. Chains are simplified where nothing else uses what
-is between them.
+An all-reduce and the slices of its result become a reduce-scatter. Chains are simplified where the values between the
+collectives have no other use.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _of(name: str, label: str, root: str, apply: Rewrite, operands: tuple[str, .
 
 
 def permute_to_equivalent_sharding(op: Any, rewriter: Any) -> bool:
-    """A collective permute to where the data already is is its operand."""
+    """Replaces a collective permute to a sharding that is equivalent to that of its operand by the operand."""
     source = sharding_of(op.operands[0])
     if source is None or not source.is_equivalent(_value(op, "out_sharding")):
         return False
@@ -74,7 +74,7 @@ def permute_to_equivalent_sharding(op: Any, rewriter: Any) -> bool:
 
 
 def all_slice_of_all_gather(op: Any, rewriter: Any) -> bool:
-    """Slicing along the axes that were just gathered gives back what was gathered."""
+    """Replaces an all-slice along the axes of the all-gather before it by the operand of the all-gather."""
     gather = defining_op(op.operands[0], "sdy.all_gather")
     if gather is None or gather.attributes["gathering_axes"] != op.attributes["slicing_axes"]:
         return False
@@ -83,7 +83,7 @@ def all_slice_of_all_gather(op: Any, rewriter: Any) -> bool:
 
 
 def all_reduce_of_replicated_to_unreduced(op: Any, rewriter: Any) -> bool:
-    """Reducing along the axes that were just declared unreduced gives back what was replicated."""
+    """Replaces an all-reduce along the axes of a preceding `sdy.replicated_to_unreduced` by the operand of that op."""
     declared = defining_op(op.operands[0], "sdy.replicated_to_unreduced")
     if declared is None or declared.attributes["axes"] != op.attributes["reduction_axes"]:
         return False
@@ -92,7 +92,7 @@ def all_reduce_of_replicated_to_unreduced(op: Any, rewriter: Any) -> bool:
 
 
 def all_reduce_of_sharded_to_unreduced(op: Any, rewriter: Any) -> bool:
-    """Reducing along the axes that shardings were just declared unreduced on is gathering along them."""
+    """Replaces an all-reduce along the axes of a preceding `sdy.sharded_to_unreduced` by an all-gather along them."""
     declared = defining_op(op.operands[0], "sdy.sharded_to_unreduced")
     if declared is None:
         return False
@@ -108,7 +108,7 @@ def all_reduce_of_sharded_to_unreduced(op: Any, rewriter: Any) -> bool:
 
 
 def unused_all_to_all(op: Any, rewriter: Any) -> bool:
-    """An all-to-all whose result nobody uses is dropped."""
+    """Erases an all-to-all without uses."""
     if list(op.results[0].uses):
         return False
     rewriter.erase_op(op)
@@ -116,7 +116,7 @@ def unused_all_to_all(op: Any, rewriter: Any) -> bool:
 
 
 def all_to_all_of_all_to_all(op: Any, rewriter: Any) -> bool:
-    """Two all-to-alls in a row that have no dimension in common are one."""
+    """Merges two consecutive all-to-alls that have no dimension in common."""
     inner = defining_op(op.operands[0], "sdy.all_to_all")
     if inner is None or not has_one_use(inner.results[0]):
         return False
@@ -150,7 +150,7 @@ CHAIN_LABEL = "shard-collective"
 
 
 def _between(op: Any, name: str) -> Any | None:
-    """The collective of this name that makes the operand of `op`, which alone uses it."""
+    """Returns the collective `name` that defines the operand of `op`, if `op` is its only use; else None."""
     inner = defining_op(op.operands[0], name)
     return inner if inner is not None and has_one_use(inner.results[0]) else None
 
@@ -164,7 +164,7 @@ def _lists(axes_per_dim: list[Axes], op: Any) -> Any:
 
 
 def _is_even(value: Any, sharding: TensorSharding | None, mesh: Mesh) -> bool:
-    """Whether all shards of a value under a sharding are full."""
+    """Returns whether all shards of a value under a sharding are full; False if its shape is not static."""
     if sharding is None or not value.type.has_static_shape:
         return False
     sizes = zip(value.type.shape, sharding.dim_shardings, strict=True)
@@ -190,13 +190,13 @@ def _merged(name: str, key: str, *, outer_first: bool, only_even: bool = False) 
     return apply
 
 
-# Between two gathers of uneven shards padding is cut off, which one gather of all sends.
+# Between two gathers of uneven shards padding is cut off, which a single gather would send.
 all_gather_of_all_gather = _merged("sdy.all_gather", "gathering_axes", outer_first=True, only_even=True)
 all_slice_of_all_slice = _merged("sdy.all_slice", "slicing_axes", outer_first=False)
 
 
 def permute_of_permute(op: Any, rewriter: Any) -> bool:
-    """The second of two permutes determines the layout."""
+    """Merges two consecutive collective permutes; the second one determines the layout."""
     inner = _between(op, "sdy.collective_permute")
     if inner is None:
         return False
@@ -207,7 +207,7 @@ def permute_of_permute(op: Any, rewriter: Any) -> bool:
 
 
 def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
-    """What is gathered and sliced again need not be gathered: the axes that both begin with, in each dimension."""
+    """Removes the axes along which a value is gathered and then sliced again: the common prefix in each dimension."""
     gather = _between(op, "sdy.all_gather")
     source = None if gather is None else sharding_of(gather.operands[0])
     if gather is None or source is None:
@@ -218,7 +218,7 @@ def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
     common = [greatest_common_prefix(*pair) for pair in zip(gathered, sliced, strict=True)]
     if mesh is None or not any(common):
         return False
-    # Uneven shards along the first axes need not be what several shards along all axes make up.
+    # Uneven shards along the first axes may differ from the shards along all axes joined together.
     if not _is_even(op.operands[0], source, mesh) or not _is_even(op.operands[0], target, mesh):
         return False
     left, added = (
@@ -243,7 +243,7 @@ def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
 
 
 def all_to_all_and_back(op: Any, rewriter: Any) -> bool:
-    """An all-to-all that undoes the one before it gives back what there was."""
+    """Replaces an all-to-all that undoes the one before it by the operand of that one."""
     inner = _between(op, "sdy.all_to_all")
     if inner is None:
         return False
@@ -266,9 +266,9 @@ AxesPerDim = list[Axes]
 
 
 def split_slicing_axes(slicing: AxesPerDim, reduced: Axes) -> tuple[AxesPerDim, AxesPerDim] | None:
-    """What of the sliced axes of each dimension is scattered to, and what is sliced afterwards.
+    """Splits the slicing axes of each dimension into those to scatter along and those to slice along afterwards.
 
-    The scattered ones are the leading axes that are in `reduced`; None where that leaves reduced axes over.
+    The axes to scatter along are the leading ones that are in `reduced`. Returns None if axes of `reduced` are left.
     """
     left = set(reduced)
     scattered: AxesPerDim = []
@@ -284,7 +284,10 @@ def split_slicing_axes(slicing: AxesPerDim, reduced: Axes) -> tuple[AxesPerDim, 
 
 
 def _slices_alike(reduce: Any, first: Any) -> list[Any] | None:
-    """The users of `reduce` where each is an all-slice like `first`, in its block and not before it; else None."""
+    """Returns the users of `reduce` if each is an all-slice along the axes of `first`, in its block and not before it.
+
+    Returns None otherwise.
+    """
     slices = users(reduce.results[0])
     for user in slices:
         if user.name != "sdy.all_slice" or user.block != first.block:
@@ -313,7 +316,7 @@ def _scattered_sharding(reduce: Any, slice_: Any, scattered: AxesPerDim) -> Tens
 
 
 def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
-    """An all-reduce with equal slices as its only uses is a reduce-scatter, with a slice of it where needed."""
+    """Replaces an all-reduce whose only uses are equal slices by a reduce-scatter, and a slice of it where needed."""
     reduce = defining_op(op.operands[0], "sdy.all_reduce")
     if reduce is None or reduce.block != op.block:
         return False

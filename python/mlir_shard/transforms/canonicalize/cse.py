@@ -14,10 +14,10 @@ from mlir_shard.transforms.canonicalize.purity import PURITIES
 
 @register
 class CSE(Pass):
-    """Replaces operations by equal ones that dominate them, and erases unused ones.
+    """Replaces operations by equal operations that dominate them, and erases unused ones.
 
-    The result is that of the host's pass of this name, which runs itself if a region has several blocks, or if an
-    operation reads memory: whether two are equal then depends on the operations between them.
+    The result is the same as that of the host's pass of this name. The host's pass itself runs if a region has several
+    blocks, or if an operation reads memory, because the operations in between then determine whether two are equal.
     """
 
     name = "cse"

@@ -12,7 +12,7 @@ from mlir_shard.ir.editing import Purity, first_names
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.passes import host_passes
 
-# Operations of these dialects that have no regions have the memory effects of their names.
+# The memory effects of operations of these dialects without regions depend only on their names.
 _BY_NAME = frozenset(
     ("arith", "builtin", "chlo", "complex", "func", "index", "math", "scf", "sdy", "shape", "shard", "stablehlo")
 ).union(("tensor", "tosa", "ub"))
@@ -20,7 +20,7 @@ _BY_ATTRIBUTES = frozenset(op_names("stablehlo", "custom_call"))
 # The effects of other operations of these depend on attributes, types and regions. None is isolated from above.
 _BY_CONTENTS = frozenset(("linalg", "scf", "stablehlo", "tensor", "tosa"))
 ISOLATED = ("builtin.module", "func.func")
-"""The operations that the host knows to be isolated from above; it does not know it of those of sdy."""
+"""The operations that are isolated from above for the host; those of sdy are not."""
 
 
 class Purities:
@@ -47,7 +47,7 @@ class Purities:
             found_now = {op.name: _declared(op) for op in new}
             observed = [op for op in new if _is_by_name(op)]
             found_now.update(zip((op.name for op in observed), purities_of(observed), strict=True))
-            # Programs of other threads are to see none of it before all is known.
+            # Other threads must not see a part of the result before all of it is known.
             self._by_name.update(found_now)
         found: dict[str, Purity] = {}
         for name in names:

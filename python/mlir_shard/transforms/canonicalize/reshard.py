@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Simplifications of reshards: chains, reshards to the same sharding, and reshards across reshapes.
 
-Two shapes are cut at the same places where their shards agree in row-major order.
+Across a reshape, shardings correspond if their shards have the same elements in row-major order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mlir_shard.transforms.device_sets import is_crossing
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The devices along `axis`, `size` of them, each hold `stride` elements in a row before it is the next one's."""
+    """A distribution in row-major order: the `size` devices along `axis` hold `stride` elements each, in turn."""
 
     axis: AxisRef
     size: int
@@ -36,7 +36,7 @@ class Cut:
 
     @property
     def end(self) -> int:
-        """The elements after which the devices take turns anew."""
+        """The number of elements after which the sequence of devices repeats."""
         return self.stride * self.size
 
 
@@ -44,7 +44,7 @@ Layout = tuple[Cut, ...]
 
 
 def layout_of(sharding: TensorSharding, shape: Sequence[int | None], mesh: Mesh) -> Layout | None:
-    """The layout of a sharded tensor; None where a dimension is dynamic or its blocks are not even."""
+    """Returns the layout of a sharded tensor; None if a dimension is dynamic or its shards are uneven."""
     cuts: list[Cut] = []
     behind = 1
     for size, dim in zip(reversed(shape), reversed(sharding.dim_shardings), strict=True):
@@ -61,10 +61,10 @@ def layout_of(sharding: TensorSharding, shape: Sequence[int | None], mesh: Mesh)
 def before_transpose(
     layout: Layout, source_shape: Sequence[int | None], permutation: Sequence[int], mesh: Mesh
 ) -> Layout | None:
-    """The layout of the operand of a transpose whose result has `layout`.
+    """Returns the layout of the operand of a transpose whose result has `layout`.
 
-    Dimension i of the result is dimension permutation[i] of the operand. None where a dimension is dynamic or a cut
-    is not made of undivided digits of dimensions.
+    Dimension i of the result is dimension permutation[i] of the operand. Returns None if a dimension is dynamic or a
+    cut does not consist of undivided digits of dimensions.
     """
     sizes = [size for size in source_shape if size is not None]
     if len(sizes) != len(source_shape):
@@ -85,9 +85,9 @@ def _strides(shape: Sequence[int]) -> list[int]:
 
 
 def _split(cut: Cut, shape: Sequence[int]) -> list[tuple[Cut, int, int]] | None:
-    """The cut as sub-axes of its axis, one for each dimension it goes through, with the dimension and the stride in it.
+    """Splits a cut into sub-axes of its axis, one per dimension that it spans, with the dimension and the stride in it.
 
-    None where it is not made of undivided digits.
+    Returns None if it does not consist of undivided digits.
     """
     parts = []
     for dim, (size, stride) in enumerate(zip(shape, _strides(shape), strict=True)):
@@ -104,7 +104,7 @@ def _split(cut: Cut, shape: Sequence[int]) -> list[tuple[Cut, int, int]] | None:
 
 
 def _normalize(cuts: Iterable[Cut], mesh: Mesh) -> Layout:
-    """From the largest stride to the smallest, sub-axes merged; an axis of one device cuts nothing."""
+    """Returns cuts from the largest stride to the smallest, with sub-axes merged and axes of one device removed."""
     merged: list[Cut] = []
     for cut in sorted((cut for cut in cuts if cut.size > 1), key=lambda cut: -cut.stride):
         major = merged[-1] if merged else None
@@ -119,9 +119,9 @@ LABEL = "sdy-reshard"
 OF_RESHARD = "reshard-of-reshard"
 REPEATED = "reshard-repeated"
 EXACT = (OF_RESHARD, REPEATED)
-"""The patterns of Shardy after which every sharding is still that of its value."""
+"""The patterns of Shardy after which all sharding attributes are still correct."""
 BACK = "reshard-back-of-transpose"
-"""The pattern that lets a transpose work on another sharding."""
+"""The pattern that changes the sharding of a transpose."""
 RESHAPE = "stablehlo.reshape"
 TRANSPOSE = "stablehlo.transpose"
 
@@ -132,7 +132,7 @@ def _sharding(reshard: Any) -> TensorSharding:
 
 
 def reshard_of_reshard(op: Any, rewriter: Any) -> bool:
-    """A reshard that only feeds another one is skipped, but for the way to one device, which is by way of all."""
+    """Skips a reshard whose only use is another one, unless only one of the two is to a single device."""
     inner = defining_op(op.operands[0], "sdy.reshard")
     if inner is None or not has_one_use(inner.results[0]) or _is_on_one_device(op) != _is_on_one_device(inner):
         return False
@@ -149,7 +149,7 @@ def _is_on_one_device(reshard: Any) -> bool:
 
 
 def repeated_reshard(op: Any, rewriter: Any) -> bool:
-    """A reshard of a value that has been resharded equally before is the earlier result."""
+    """Replaces a reshard by the result of an earlier equal reshard of the same value."""
     for user in users(op.operands[0]):
         if user.name == "sdy.reshard" and _is_before(user, op) and _sharding(user) == _sharding(op):
             rewriter.replace_op(op, [user.results[0]])
@@ -158,10 +158,10 @@ def repeated_reshard(op: Any, rewriter: Any) -> bool:
 
 
 def repeated_reshard_of_moved(op: Any, rewriter: Any) -> bool:
-    """A reshard of a value that has been resharded equally before, behind reshapes and transposes, is their reshape.
+    """Replaces a reshard behind reshapes and transposes by these ops on the result of an earlier equivalent reshard.
 
-    As in Shardy, the reshapes and transposes made keep the shardings that they had before the reshard or have none:
-    this is for those who do not go by them.
+    As in Shardy, the new reshapes and transposes keep the shardings that they had before the reshard, or have none:
+    the pattern is for users that do not depend on them.
     """
     path = _path_to_root(op.operands[0])
     root = path[-1].operands[0] if path else op.operands[0]
@@ -182,7 +182,7 @@ def repeated_reshard_of_moved(op: Any, rewriter: Any) -> bool:
 
 
 def _path_to_root(value: Any) -> list[Any]:
-    """The reshapes and transposes that `value` comes from, last one first."""
+    """Returns the reshapes and transposes that `value` results from, the last one first."""
     path = []
     while (step := defining_op(value, RESHAPE) or defining_op(value, TRANSPOSE)) is not None:
         path.append(step)
@@ -191,7 +191,7 @@ def _path_to_root(value: Any) -> list[Any]:
 
 
 def _reshards_of_reshapes(root: Any) -> Iterator[Any]:
-    """The reshards of a value and of its reshapes."""
+    """Yields the reshards of a value and of its reshapes."""
     values = [root]
     while values:
         for user in users(values.pop()):
@@ -219,7 +219,7 @@ def _is_moved_alike(op: Any, path: list[Any], earlier: Any) -> bool:
 
 
 def _can_change_shape(sharding: TensorSharding) -> bool:
-    # Where dimensions go, what is open and with which priority has no counterpart.
+    # Open dimensions and priorities have no counterpart if dimensions change.
     return all(dim.is_closed and dim.priority is None for dim in sharding.dim_shardings)
 
 
@@ -228,7 +228,7 @@ def _all_but_dims(sharding: TensorSharding) -> tuple[Any, ...]:
 
 
 def _layout_at_root(op: Any, path: list[Any], mesh: Mesh) -> Layout | None:
-    """The sharding at the root of `path` that corresponds to that of the reshard `op` at its end."""
+    """Returns the layout at the root of `path` that corresponds to the sharding of the reshard `op` at its end."""
     layout = _layout(_sharding(op), op.results[0].type, mesh)
     for step in path:
         if layout is None:
@@ -246,7 +246,7 @@ def _layout(sharding: TensorSharding, type_: Any, mesh: Mesh) -> Layout | None:
 
 
 def _row_major_shape(type_: Any) -> tuple[int | None, ...] | None:
-    """The shape of a tensor; None where its encoding may mean another order of its elements."""
+    """Returns the shape of a tensor; None if its encoding may mean another order of its elements."""
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is not None:
         return None
     return tuple(None if type_.is_dynamic_dim(dim) else type_.get_dim_size(dim) for dim in range(type_.rank))
@@ -256,7 +256,7 @@ _PERMUTATIONS = {"linalg.transpose": "permutation", "stablehlo.transpose": "perm
 
 
 def reshard_back_of_transpose(op: Any, rewriter: Any) -> bool:
-    """A reshard of a transpose that takes back the one of its operand: what was there before is transposed."""
+    """Replaces a reshard of a transpose that undoes the reshard of its operand by a transpose of the original value."""
     step = defining_op(op.operands[0], *_PERMUTATIONS)
     if step is None:
         return False
@@ -298,8 +298,8 @@ PATTERNS = (
 
 
 def simplify_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
-    """Applies `patterns`, of those of `EXACT` and `BACK`, as the host's driver would, in less time where reshards are
-    many; returns whether there was one to apply."""
+    """Applies `patterns`, a subset of `EXACT` and `BACK`, as the host's driver would, in less time if there are many
+    reshards; returns whether any was applied."""
     of_results = [one for one in patterns if one.name != REPEATED]
     is_changed = False
     while True:
@@ -308,7 +308,7 @@ def simplify_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
         if not apply_directly(op, of_results):
             return is_changed
         is_changed = True
-        # What was skipped is not to be what a later one repeats.
+        # Skipped reshards are erased, so that later ones are not replaced by them.
         erase_unused_of_sdy(op)
 
 

@@ -3,7 +3,7 @@
 """Patterns on ops that have dynamic shapes although the static ones are known.
 
 StableHLO's own patterns take a shape from the type of a result if the shape is a constant; torch-mlir computes that of
-`torch.arange` with floats. It concatenates slices after a cast that forgets their size.
+`torch.arange` with floats, and concatenates slices after a cast to a dynamic size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mlir_shard.ir.patterns import Pattern
 from mlir_shard.ir.values import defining_op
 
 LABEL = "shard-static-shapes"
-# What an attribute says only of a dynamic shape.
+# The attributes that only ops with dynamic shapes have.
 _EXPANSIONS = frozenset({"known_expanding_dimensions", "known_nonexpanding_dimensions"})
 
 
@@ -31,23 +31,23 @@ def _made_static(op: Any, rewriter: Any, name: str, operands: list[Any]) -> bool
 
 
 def iota(op: Any, rewriter: Any) -> bool:
-    """`dynamic_iota` is an `iota`."""
+    """Replaces a `dynamic_iota` of static shape by an `iota`."""
     return _made_static(op, rewriter, "stablehlo.iota", [])
 
 
 def reshape(op: Any, rewriter: Any) -> bool:
-    """`dynamic_reshape` of a static operand is a `reshape`."""
+    """Replaces a `dynamic_reshape` of a static operand to a static shape by a `reshape`."""
     return op.operands[0].type.has_static_shape and _made_static(op, rewriter, "stablehlo.reshape", [op.operands[0]])
 
 
 def broadcast(op: Any, rewriter: Any) -> bool:
-    """`dynamic_broadcast_in_dim` of a static operand is a `broadcast_in_dim`."""
+    """Replaces a `dynamic_broadcast_in_dim` of a static operand to a static shape by a `broadcast_in_dim`."""
     is_static = op.operands[0].type.has_static_shape
     return is_static and _made_static(op, rewriter, "stablehlo.broadcast_in_dim", [op.operands[0]])
 
 
 def concat(op: Any, rewriter: Any) -> bool:
-    """A `tensor.concat` of what was cast to dynamic sizes concatenates what was cast."""
+    """Replaces operands of a `tensor.concat` that are casts to dynamic sizes by the operands of the casts."""
     casts = [defining_op(operand, "tensor.cast") for operand in op.operands]
     operands = [
         operand if cast is None or not cast.operands[0].type.has_static_shape else cast.operands[0]
@@ -63,7 +63,7 @@ def concat(op: Any, rewriter: Any) -> bool:
 
 
 def _has_size_of(op: Any, operands: list[Any]) -> bool:
-    """Whether the result of a `tensor.concat` is as large as the operands together, where all sizes are known."""
+    """Returns whether the result of a `tensor.concat` has the size of all operands; True if a size is not known."""
     dim, result = ir.IntegerAttr(op.attributes["dim"]).value, op.results[0].type
     if result.is_dynamic_dim(dim) or any(operand.type.is_dynamic_dim(dim) for operand in operands):
         return True

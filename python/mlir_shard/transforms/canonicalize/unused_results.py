@@ -22,7 +22,7 @@ _linalg = host.dialect("linalg")
 
 
 def erase_unused(op: Any, rewriter: Any) -> bool:
-    """Erases the results without uses that are computed for themselves alone."""
+    """Erases the results without uses if the other results are not computed from their destinations."""
     count, inputs = len(op.results), len(op.operands) - len(op.results)
     kept = [number for number, result in enumerate(op.results) if any(True for _ in result.uses)]
     if not kept or len(kept) == count or sdy.SHARDING in op.attributes or sdy.SHARDING_RULE in op.attributes:
@@ -49,7 +49,7 @@ def erase_unused(op: Any, rewriter: Any) -> bool:
                 if any(result in needed for result in inner.results):
                     clone_with(inner.operation, values)
             _linalg.YieldOp([values[value] for value in yielded])
-    # What takes the place of the unused results does not matter.
+    # Unused results can be replaced by any value.
     replaced = list(op.operands)[inputs:]
     for number, result in zip(kept, made.results, strict=True):
         replaced[number] = result
@@ -58,7 +58,7 @@ def erase_unused(op: Any, rewriter: Any) -> bool:
 
 
 def _needed(body: Any, values: Sequence[Any]) -> set[Any]:
-    """The values of a body that some of them are computed from, these too."""
+    """Returns the values of a body that `values` are computed from, and `values`."""
     needed, pending = set(), list(values)
     while pending:
         value = pending.pop()

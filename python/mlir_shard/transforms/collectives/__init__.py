@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives of local programs: `builder` is the protocol, `shard` and `stablehlo` implement it.
 
-`tile_exchange` is the direct exchange of both. `shard_permutations` and `shard_halo` have what `shard` builds of
-several ops, `stablehlo_halo` exchanges in StableHLO, `channels` the numbers of its channels.
+`tile_exchange` is the direct exchange of both. `shard_permutations` and `shard_halo` have the collectives that `shard`
+builds from several ops, `stablehlo_halo` the halo exchanges in StableHLO, `channels` the numbers of its channels.
 """

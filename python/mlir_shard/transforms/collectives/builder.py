@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The collectives that a partitioner builds, whatever dialect they are in."""
+"""The protocols of the collectives that a partitioner builds, in any dialect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Axis = TypeVar("Axis", contravariant=True)
 
 
 class CollectiveBuilder(Protocol[Axis]):
-    """Builds collectives on local tensors of static shape, at the current insertion point and location.
+    """A builder of collectives on local tensors of static shape, at the current insertion point and location.
 
     A builder is for the devices of one mesh or grid. `Axis` is the type of its axes: `AxisRef` of a mesh, or the number
     of a grid axis. Lists of axes are major to minor; mappings give the axes of each dimension that takes part. A
@@ -31,7 +31,7 @@ class CollectiveBuilder(Protocol[Axis]):
         """Returns the shards of the devices along the axes of each dimension, concatenated along it."""
 
     def all_slice(self, value: Any, axes: Mapping[int, Sequence[Axis]]) -> Any:
-        """Returns this device's shard, along the axes of each dimension, of a value that they all have."""
+        """Returns this device's shard, along the axes of each dimension, of a value that they have in full."""
 
     def all_to_all(self, value: Any, moves: Sequence[tuple[int, int, Sequence[Axis]]]) -> Any:
         """Returns the value with axes moved from one dimension to another.
@@ -54,16 +54,16 @@ class CollectiveBuilder(Protocol[Axis]):
 
 
 class GridBuilder(CollectiveBuilder[int], Protocol):
-    """Builds what a local program on a device grid has between its ops.
+    """A builder of the communication between the ops of a local program on a device grid.
 
-    Processes are numbered as the grid numbers them. Layouts are on the mesh whose axes are those of the grid.
+    Processes are numbered as in the grid. Layouts are on the mesh whose axes are those of the grid.
     """
 
     def resized(self, value: Any, shape: Sequence[int]) -> Any:
         """Returns the local tensor cut, or padded with zeros, at the end of each dimension."""
 
     def permute_shards(self, value: Any, before: Placement, after: Placement) -> Any:
-        """Returns the local tensor after a permutation of devices, which leads to a placement with as many shards."""
+        """Returns the local tensor after a permutation to a placement with as many shards in each dimension."""
 
     def relocate(self, value: Any, sources: Sequence[int]) -> Any:
         """Returns the local tensor of process `sources[p]` on each process p; `sources` is a permutation."""
@@ -72,10 +72,10 @@ class GridBuilder(CollectiveBuilder[int], Protocol):
         """Returns the local tensor, of `shape`, after a direct exchange; beyond the global tensor there are zeros."""
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
-        """Returns the shard with what the windows along a dimension reach of others; beyond the ends there are zeros.
+        """Returns the shard with the elements of others in its windows along a dimension, and zeros beyond the ends.
 
         Args:
-            axes: those along which the dimension is sharded.
+            axes: the axes along which the dimension is sharded.
         """
 
     def broadcast_first(self, value: Any) -> Any:

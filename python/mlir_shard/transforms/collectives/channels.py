@@ -19,13 +19,13 @@ _COMMUNICATING = op_names(
 
 @dataclass(slots=True)
 class Channels:
-    """Gives out channel numbers, from `next_free` on."""
+    """The unused channel numbers, from `next_free` on."""
 
     next_free: int
 
     @staticmethod
     def of(module: Any) -> Channels:
-        """Numbers that no collective of a module has."""
+        """Returns the channel numbers that no collective of a module has."""
         return Channels(1 + max((number for _, number in _numbered(module)), default=0))
 
     def take(self) -> int:
@@ -43,7 +43,7 @@ class Channels:
 
 
 def _numbered(module: Any) -> list[tuple[Any, int]]:
-    """The ops that have a channel, with its number."""
+    """Returns the ops that have a channel, each with its number."""
     ops = operations_named(module, *_COMMUNICATING)
     (handles,) = attribute_columns(ops, "channel_handle")
     numbers = {one: stablehlo.channel_numbers(one)[0] for one in set(handles) if one is not None}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reductions over devices of a mesh that is not part of the grid, by exchanges of tiles.
 
-Each device of a group gets one part of what all of them hold, reduces it, and sends the others the result: it receives
-as much as in a ring.
+Each device of a group receives one part of the values of all, reduces it, and sends the others the result. It receives
+as many bytes as in a ring.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlir_shard.sharding.layout import block_size
 from mlir_shard.transforms.collectives.builder import GridBuilder
 
 _arith = dialect("arith")
-# Names in `arith`, whose wrappers are not imported for a program that reduces nothing so.
+# Names in `arith`, whose wrappers are imported only for programs with such reductions.
 _FLOATS = {
     Combiner.SUM: "AddFOp",
     Combiner.PRODUCT: "MulFOp",
@@ -39,7 +39,7 @@ _INTEGERS = {
     Combiner.OR: "OrIOp",
     Combiner.XOR: "XOrIOp",
 }
-# A sum of truth values is whether one holds.
+# A sum of truth values is their disjunction.
 _BOOLEANS = _INTEGERS | {
     Combiner.SUM: "OrIOp",
     Combiner.MAX: "OrIOp",
@@ -58,8 +58,8 @@ def all_reduce(
     """Returns the reduction over the devices of the mesh along axes.
 
     Args:
-        forms: reshapes a tensor; returns the row of a matrix whose number comes second, as a matrix of one row; and
-            combines two tensors element by element.
+        forms: functions that reshape a tensor; that return the row of a matrix with a number, as a matrix of one row;
+            and that combine two tensors element by element.
     """
     reshape, row, combine = forms
     shape, group = list(value.type.shape), total_size(axes, mesh)
@@ -81,7 +81,7 @@ def all_reduce(
 
 
 def upstream_forms(combiner: Combiner) -> tuple[Reshape, Reshape, Combine]:
-    """The forms in `tensor` and `arith`."""
+    """Returns the forms in `tensor` and `arith`."""
 
     def row(value: Any, number: Sequence[int]) -> Any:
         return shard.extract_slice(value, [*number, 0], [1, value.type.shape[1]])
@@ -93,7 +93,7 @@ def upstream_forms(combiner: Combiner) -> tuple[Reshape, Reshape, Combine]:
 
 
 def stablehlo_forms(name: str) -> tuple[Reshape, Reshape, Combine]:
-    """The forms in StableHLO, for the op of this name."""
+    """Returns the forms in StableHLO, for the op of this name."""
 
     def row(value: Any, number: Sequence[int]) -> Any:
         (at,) = number
@@ -103,7 +103,7 @@ def stablehlo_forms(name: str) -> tuple[Reshape, Reshape, Combine]:
 
 
 def can_combine(element_type: Any) -> bool:
-    """Whether elements of a type can be combined on all targets."""
+    """Returns whether elements of a type can be combined on all targets."""
     return bool(_ops_of(element_type))
 
 

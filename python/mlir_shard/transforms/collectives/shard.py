@@ -23,7 +23,7 @@ from mlir_shard.transforms.device_grid import DeviceGrid
 
 
 class ShardCollectives:
-    """`GridBuilder` of upstream's shard dialect, with tensors and index arithmetic of upstream."""
+    """The `GridBuilder` of upstream's shard dialect, with tensors and index arithmetic of upstream."""
 
     def __init__(self, grid: DeviceGrid) -> None:
         self._grid = grid
@@ -37,7 +37,7 @@ class ShardCollectives:
         """Gathers dimensions one by one."""
         self._grid.check_in_grid(axis for along in axes.values() for axis in along)
         for dim, along in axes.items():
-            # Upstream's lowering to MPI ignores the order of the axes where they are all of the grid's.
+            # Upstream's lowering to MPI ignores the order of the axes if they are all axes of the grid.
             ascending = list(along) == sorted(along)
             groups: Sequence[Sequence[int]] = [along] if ascending else [(axis,) for axis in reversed(along)]
             for group in groups:
@@ -116,7 +116,7 @@ class ShardCollectives:
         return exchange(value, source, target, shape, prod(grid.shape), forms)
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
-        """Updates halos; what comes from further away than the neighbours these have received before."""
+        """Updates halos; neighbours forward elements from further away, which they received before."""
         self._grid.check_in_grid(axes)
         return with_halo(value, dim, axes, halo, self._grid)
 

@@ -19,9 +19,9 @@ _arith = dialect("arith")
 
 
 def with_halo(value: Any, dim: int, axes: GridAxes, halo: WindowHalo, grid: DeviceGrid) -> Any:
-    """Builds the shard with what the windows along a dimension reach of other shards.
+    """Builds the shard with the elements of other shards in its windows along a dimension.
 
-    Elements from beyond the neighbours are forwarded by them, hop by hop.
+    Neighbours forward the elements from beyond them, hop by hop.
     """
     shape = list(value.type.shape)
 
@@ -57,7 +57,7 @@ def with_halo(value: Any, dim: int, axes: GridAxes, halo: WindowHalo, grid: Devi
 
 
 def _exchanged(value: Any, dim: int, along: GridAxes, below: int, above: int, grid: DeviceGrid) -> Any:
-    """The value with as many elements of the neighbours' values before and behind it; zeros where there is none."""
+    """Returns the value with `below` and `above` elements of the neighbours around it; zeros without a neighbour."""
     shape = list(value.type.shape)
     value = _assembled([(below, value)], dim, below + shape[dim] + above)
     axes = [along if one == dim else () for one in range(dim + 1)]
@@ -65,7 +65,7 @@ def _exchanged(value: Any, dim: int, along: GridAxes, below: int, above: int, gr
 
 
 def _assembled(pieces: Sequence[tuple[int, Any]], dim: int, size: int) -> Any:
-    """The pieces, each at its place along a dimension of so many elements, and zeros."""
+    """Returns a value with the pieces at their places along a dimension of `size` elements, and zeros elsewhere."""
     _, first = pieces[0]
     shape = list(first.type.shape)
     if shape[dim] == size:
@@ -77,7 +77,7 @@ def _assembled(pieces: Sequence[tuple[int, Any]], dim: int, size: int) -> Any:
 
 
 def _along(value: Any, dim: int, start: int, size: int) -> Any:
-    """Slices `size` elements of a dimension."""
+    """Slices `size` elements of a dimension, from `start` on."""
     shape = _with_size(list(value.type.shape), dim, size)
     if shape == list(value.type.shape):
         return value

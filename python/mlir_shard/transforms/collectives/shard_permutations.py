@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Permutations of devices with `shard.send` and `shard.recv`: each device sends its shard to one and receives one.
 
-Also the position of the running device on the grid.
+The module also computes the position of the running device on the grid.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 def device_index(axes: Sequence[int], grid: DeviceGrid) -> Any:
-    """This device's position among those along `axes`, major to minor, as an `index` value."""
+    """Returns this device's position among those along `axes`, from major to minor, as an `index` value."""
     if any(axis >= len(grid.shape) for axis in axes):
         return table_index(grid.positions(axes, grid.processes()).tolist(), grid)
     return linear(shard.process_index(grid.name, axes), [grid.shape[axis] for axis in axes])
 
 
 def own_number(grid: DeviceGrid) -> Any:
-    """Returns the number of this device among all of the grid, as an `index` value."""
+    """Returns the number of this device among all devices of the grid, as an `index` value."""
     return device_index(_axes(grid), grid)
 
 
 def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
-    """What `value` is of this device's position along `axes`, a tensor of one element of `type_`, or of i64."""
+    """Returns `value` of this device's position along `axes`, a tensor with one element of `type_`, or of i64."""
     element = ir.IntegerType.get_signless(64) if type_ is None else type_
     count = grid.blocks(axes)
     entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
@@ -50,7 +50,7 @@ def _entry(attribute: Any, number: Any) -> Any:
 
 
 def table_index(by_process: Sequence[int] | npt.NDArray[np.int64], grid: DeviceGrid, number: Any = None) -> Any:
-    """Returns the entry of a table for this process, an `index` value; `number` is that of the process, if known."""
+    """Returns the table entry of this process, an `index` value; `number` is that of the process, if known."""
     table = np.array(by_process[: grid.blocks(_axes(grid))], np.int64)
     entry = _entry(ir.DenseElementsAttr.get(table), own_number(grid) if number is None else number)
     operands = [entry, constant(0)]
@@ -61,7 +61,7 @@ _scf = dialect("scf")
 
 
 def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid) -> Any:
-    """The local tensor after the permutation, which is to a placement with as many shards in each dimension."""
+    """Returns the local tensor after the permutation to a placement with as many shards in each dimension."""
     sent, received = axis_orders(before, after, grid.shape)
     axes = _axes(grid)
     own = dict(zip(axes, shard.process_index(grid.name, axes), strict=True))
@@ -73,7 +73,7 @@ def along_axes(value: Any, before: Placement, after: Placement, grid: DeviceGrid
 
 
 def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
-    """The local tensor after a permutation in which each process gets that of the one in a table."""
+    """Returns the local tensor after a permutation in which each process receives that of its entry in `sources`."""
     axes = _axes(grid)
     targets = [0] * len(sources)
     for receiver, sender in enumerate(sources):
@@ -85,11 +85,11 @@ def by_table(value: Any, sources: Sequence[int], grid: DeviceGrid) -> Any:
 
 
 def between_some(value: Any, one: TileRound, number: Any, grid: DeviceGrid) -> Any:
-    """Returns the tile that this device receives in a round, or its own `value`; `number` is that of this device."""
+    """Returns the tile that this device receives in a round, or else `value`; `number` is the number of this device."""
     axes = _axes(grid)
 
     def others(given: npt.NDArray[np.int64]) -> tuple[dict[int, Any], Any | None]:
-        """The positions of the other device, and whether there is one; None where every device has one."""
+        """Returns the positions of the other device, and whether there is one; None where every device has one."""
         is_some = given != NO_DEVICE
         other = table_index(np.where(is_some, given, np.arange(len(given))), grid, number)
         return _along(other, axes, grid), None if is_some.all() else differ(other, number)
@@ -109,7 +109,7 @@ def _receive(value: Any, axes: Sequence[int], of: Mapping[int, Any], grid: Devic
 
 
 def _if(condition: Any | None, build: Callable[[], Any], otherwise: Any) -> Any:
-    """What `build` makes if the condition holds, else `otherwise`; without a condition it always holds."""
+    """Returns the result of `build` if the condition holds, else `otherwise`; a condition of None always holds."""
     if condition is None:
         return build()
     op = _scf.IfOp(condition, [otherwise.type], has_else=True)
@@ -125,14 +125,14 @@ def _axes(grid: DeviceGrid) -> list[int]:
 
 
 def _along(number: Any, axes: Sequence[int], grid: DeviceGrid) -> dict[int, Any]:
-    """The position along each of the axes of the process of a number."""
+    """Returns the position along each of the axes of the process with a number."""
     return dict(zip(axes, _coordinates(number, [grid.shape[axis] for axis in axes]), strict=True))
 
 
 def _renumbered(own: Mapping[int, Any], by: Sequence[int], to: Sequence[int], sizes: Sequence[int]) -> dict[int, Any]:
-    """The position along each axis of the device that has along the axes `to` the number that this one has along `by`.
+    """Returns the positions of the device whose number along the axes `to` is the number of this one along `by`.
 
-    Both orders are cut where as many devices are along the axes before; between two cuts is a number of its own.
+    Both orders are cut where the axes before have equally many devices; each part between two cuts is renumbered alone.
     """
     found: dict[int, Any] = {}
     left_by, left_to = list(by), list(to)

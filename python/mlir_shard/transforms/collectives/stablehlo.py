@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives in StableHLO.
 
-How several dimensions are gathered, scattered or exchanged at once is Shardy's.
+Gathers, scatters and exchanges of several dimensions at once are built as Shardy builds them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _arith, _tensor = dialect("arith"), dialect("tensor")
 
 @dataclass(frozen=True, slots=True)
 class CollectiveForms:
-    """Which of several equivalent forms is built.
+    """The choice between equivalent forms of collectives.
 
     `gathers_per_dim`: several dimensions are gathered one by one, not at once. `scatters_together`: several dimensions
     are reduced and scattered at once, not by an all-reduce and slices. `by_mesh_axes`: groups of devices are named by
-    mesh axes, where these are no sub-axes.
+    mesh axes, unless one of these is a sub-axis.
     """
 
     gathers_per_dim: bool = False
@@ -45,9 +45,9 @@ class CollectiveForms:
 
 @dataclass(frozen=True, slots=True)
 class StablehloProgram:
-    """What the collectives of one local program share: numbers of channels, forms, and how devices are told apart.
+    """The state that the collectives of one local program share: channel numbers, forms and the kind of device number.
 
-    Devices are told apart by `replica_id` if `by_replica`, else by `partition_id`.
+    Devices are identified by `replica_id` if `by_replica`, else by `partition_id`.
     """
 
     channels: Channels
@@ -56,7 +56,7 @@ class StablehloProgram:
     _builders: dict[Any, StablehloCollectives] = field(default_factory=dict)
 
     def on(self, mesh: Mesh, ref: str | Mesh | None = None) -> StablehloCollectives:
-        """Returns the builder for a mesh, which `ref` is the name of; by default it has none."""
+        """Returns the builder for a mesh; `ref` refers to the mesh by name, or by default in place."""
         key = (mesh, ref)
         if key not in self._builders:
             self._builders[key] = StablehloCollectives(self, mesh, mesh if ref is None else ref)
@@ -64,7 +64,7 @@ class StablehloProgram:
 
 
 class StablehloCollectives:
-    """`CollectiveBuilder` of StableHLO, on a mesh."""
+    """The `CollectiveBuilder` of StableHLO, on a mesh."""
 
     def __init__(self, program: StablehloProgram, mesh: Mesh, ref: str | Mesh) -> None:
         self.mesh = mesh
@@ -103,7 +103,7 @@ class StablehloCollectives:
         )
 
     def all_to_all(self, value: Any, moves: Sequence[tuple[int, int, Sequence[AxisRef]]]) -> Any:
-        """Moves axes; those of several dimensions at once along a leading dimension."""
+        """Moves axes between dimensions; several moves are one exchange along a leading dimension."""
         if len(moves) == 1:
             return self._exchange(value, *moves[0])
         moves = sorted(moves, key=lambda move: move[1])
@@ -146,7 +146,7 @@ class StablehloCollectives:
         return stablehlo.build("collective_permute", value.type, value, **attributes)
 
     def device_index(self, axes: Sequence[AxisRef]) -> Any:
-        """Returns this device's position along axes, as an `index` value, of a table of all devices."""
+        """Returns this device's position along axes, as an `index` value, from a table of all devices."""
         return as_index(self.table(axes, lambda at: at))
 
     def table(self, axes: Sequence[AxisRef], entry: Callable[[int], int], element_type: Any = None) -> Any:
@@ -162,12 +162,12 @@ class StablehloCollectives:
         return stablehlo.select_all(flag, value, 0)
 
     def broadcast_first(self, value: Any) -> Any:
-        """Returns what the first device has, on all of them: the sum of that and zeros."""
+        """Returns the value of the first device, on all devices: a sum to which the other devices add zeros."""
         axes = tuple(map(AxisRef, self.mesh.axis_names))
         return self.all_reduce(self.first_only(value, axes), axes, ReductionOp.SUM) if axes else value
 
     def entry_of_device(self, entries: Sequence[int] | npt.NDArray[np.int64]) -> Any:
-        """Returns the entry of this device's number, a scalar of i64."""
+        """Returns the table entry at this device's number, a scalar of i64."""
         return stablehlo.entry(entries, stablehlo.device_number(by_replica=self._program.by_replica))
 
     def shard_number(self, axes: Sequence[AxisRef]) -> Any:
@@ -191,7 +191,7 @@ class StablehloCollectives:
         return stablehlo.scalar(0) if index is None else index
 
     def shard_starts(self, axes_per_dim: Sequence[Sequence[AxisRef]], shape: Sequence[int]) -> list[Any]:
-        """Returns where this device's shard of a shape begins in each dimension, scalars of i64."""
+        """Returns the start of this device's shard in each dimension, scalars of i64; `shape` is the local shape."""
         return [
             stablehlo.reshape(self.table(axes, size.__mul__), ()) if axes else stablehlo.scalar(0)
             for axes, size in zip(axes_per_dim, shape, strict=True)
@@ -264,7 +264,7 @@ def _positions(axes: tuple[AxisRef, ...], mesh: Mesh) -> npt.NDArray[np.int64]:
 
 
 def _split_off(value: Any, dims: Sequence[int], factors: Sequence[int]) -> Any:
-    """The value with each of some ascending dimensions split into shards, the dimensions that count shards in front."""
+    """Returns the value with some ascending dimensions split into shards; dimensions that count shards come first."""
     shape: list[int] = []
     counting: list[int] = []
     for dim, size in enumerate(value.type.shape):
@@ -279,7 +279,7 @@ def _split_off(value: Any, dims: Sequence[int], factors: Sequence[int]) -> Any:
 
 
 def _mesh_axes(axes: Sequence[AxisRef], ref: str | Mesh) -> Any:
-    """Groups of devices along axes of a mesh, which is named or written in place."""
+    """Returns the attribute for groups of devices along axes of a mesh, which is named or written in place."""
     if isinstance(ref, Mesh):
         sizes = ", ".join(f'#stablehlo.mesh_axis<name = "{axis.name}", size = {axis.size}>' for axis in ref.axes)
         devices = f", device_ids = dense<{list(ref.device_ids)}> : tensor<{len(ref.device_ids)}xi64>"

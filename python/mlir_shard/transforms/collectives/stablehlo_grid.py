@@ -25,7 +25,7 @@ from mlir_shard.transforms.device_grid import DeviceGrid
 
 
 class StablehloGridCollectives:
-    """`GridBuilder` of StableHLO: process p of the grid is the device that `device_ids` lists there, or number p."""
+    """The `GridBuilder` of StableHLO: process p of the grid is device `device_ids[p]`, or by default device p."""
 
     def __init__(self, program: StablehloProgram, grid: DeviceGrid, device_ids: tuple[int, ...] = ()) -> None:
         self._grid = grid
@@ -50,7 +50,7 @@ class StablehloGridCollectives:
         return self._builder.all_to_all(value, [(source, target, self._refs(axes)) for source, target, axes in moves])
 
     def all_reduce(self, value: Any, axes: Sequence[int], kind: ReductionOp | Combiner) -> Any:
-        """Reduces over the devices along axes; bitwise by a gather, as XLA has no such reduction of integers."""
+        """Reduces over the devices along axes; bitwise by a gather, as XLA does not reduce integers bitwise."""
         if mesh := self._grid.separate_mesh_of(axes):
             forms = stablehlo_forms(STABLEHLO_OPS[Combiner(kind.value)])
             return separate_reduction.all_reduce(value, mesh, self._grid.separate_axes(axes), self, forms)
@@ -120,11 +120,11 @@ class StablehloGridCollectives:
         return exchange(value, source, target, shape, len(self._devices), forms)
 
     def exchange_halo(self, value: Any, dim: int, axes: GridAxes, halo: WindowHalo) -> Any:
-        """Permutes borders; what comes from further away by a permutation of its own."""
+        """Permutes borders; elements from further away have a permutation of their own."""
         return with_borders(value, dim, self._refs(axes), halo, self._builder)
 
     def broadcast_first(self, value: Any) -> Any:
-        """Adds up what all but the first process have replaced by zeros."""
+        """Sums the value of the first process and zeros of the others."""
         return self._builder.broadcast_first(value)
 
     def _refs(self, axes: Sequence[int]) -> tuple[AxisRef, ...]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exchanges of the borders of shards with neighbours, in StableHLO.
 
-Where no device has a border it is padding.
+A border that no device has is padding.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def received(
     is_zero: bool = False,
     sharding: TensorSharding | None = None,
 ) -> Any:
-    """The value of the shard `offset` before this device's along axes, or padding where there is none.
+    """Returns the value of the shard `offset` before this device's along axes, or padding if there is none.
 
     Args:
-        padding: a scalar, None for zero.
-        is_zero: the padding is known to be zero, which is what a device gets that receives nothing.
+        padding: a scalar; None for zero.
+        is_zero: whether the padding is known to be zero, as is the value of a device that receives nothing.
     """
     pairs = shift_pairs(axes, builder.mesh, offset)
     if not pairs:
@@ -51,7 +51,7 @@ def received(
 def with_borders(
     value: Any, dim: int, axes: tuple[AxisRef, ...], halo: WindowHalo, builder: StablehloCollectives
 ) -> Any:
-    """Returns a shard with what the windows along a dimension, which is sharded along axes, reach of other shards.
+    """Returns a shard with the elements of other shards in its windows along a dimension, which is sharded along axes.
 
     Only the borders are sent; beyond the tensor there are zeros. Built at the current insertion point.
     """
@@ -74,7 +74,7 @@ def with_borders(
         value = stablehlo.pad(value, zero, head, tail, none)
     if not halo.step:
         return stablehlo.along(value, dim, halo.first, halo.first + halo.footprint)
-    # A device with an empty shard of the result may find no window; a slice is then of the nearest place there is.
+    # An empty shard of the result may have no window; the slice is then clamped to the nearest elements.
     index = builder.shard_number(axes)
     moved = stablehlo.binary("multiply", index, stablehlo.scalar(halo.step))
     start = stablehlo.binary("add", moved, stablehlo.scalar(halo.first))

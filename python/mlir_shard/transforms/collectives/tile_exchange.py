@@ -22,7 +22,7 @@ class TileForms:
     """The operations of a dialect on local tensors, built at the current insertion point.
 
     Starts are numbers, or entries of a `table` by device. `send` returns the tile that the device receives in a round,
-    anything where it receives none; `cut` returns the first elements of each dimension.
+    or any tile if it receives none; `cut` returns the first elements of each dimension.
     """
 
     zeros: Callable[[Any], Any]
@@ -42,7 +42,7 @@ def exchange(
     Args:
         value: the local tensor before it.
         source, target: layouts of the global tensor.
-        local_shape: of the local tensor after it.
+        local_shape: the shape of the local tensor after it.
         devices: the number of devices of the program.
     """
     if not source.rank:
@@ -63,7 +63,7 @@ def exchange(
 
 
 def _starts(by_device: npt.NDArray[np.int64], forms: TileForms) -> list[Any]:
-    """Returns where this device's tile begins in each dimension."""
+    """Returns the start of this device's tile in each dimension."""
     return [
         int(of_dim[0]) if (of_dim == of_dim[0]).all() else forms.table(of_dim)
         for of_dim in np.ascontiguousarray(by_device.T)

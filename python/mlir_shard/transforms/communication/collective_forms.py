@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What collectives of `shard` and of StableHLO have in common, and elementwise ops on local tensors."""
+"""Common properties of collectives of `shard` and of StableHLO, and elementwise ops on local tensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANNEL = "channel_handle"
 _GRID_GROUPS = ("grid", "grid_axes")
 _LISTED_GROUPS = (REPLICA_GROUPS, "use_global_device_ids")
 AMONG = (*_GRID_GROUPS, *_LISTED_GROUPS)
-"""The attributes that say which devices communicate, of collectives of shard, then of StableHLO."""
+"""The attributes that determine which devices communicate, of collectives of shard, then of StableHLO."""
 _DIMS = {
     "shard.all_gather": "gather_axis",
     "shard.all_slice": "slice_axis",
@@ -38,7 +38,7 @@ _DIMS = {
 
 
 def among(collective: Any) -> tuple[Any, ...]:
-    """What is equal where the same devices communicate in the same way."""
+    """Returns a key that collectives share if the same devices communicate in the same way."""
     attributes = collective.attributes
     if collective.name.startswith("shard."):
         return ("shard", *(attributes[name] for name in _GRID_GROUPS if name in attributes))
@@ -48,12 +48,12 @@ def among(collective: Any) -> tuple[Any, ...]:
 
 
 def is_of_values(collective: Any) -> bool:
-    """Whether it is of tensors: what is in memory may change from one to the next."""
+    """Returns whether a collective is of tensors: memory may change from one collective to the next."""
     return all(isinstance(value.type, ir.RankedTensorType) for value in (*collective.operands, *collective.results))
 
 
 def dim_of(collective: Any) -> int | None:
-    """The dimension that is gathered, sliced or scattered; None for several tensors at once."""
+    """Returns the dimension that is gathered, sliced or scattered; None for several tensors at once."""
     if len(collective.operands) != 1 or collective.name not in _DIMS:
         return None
     dim: int = collective.attributes[_DIMS[collective.name]].value
@@ -61,7 +61,7 @@ def dim_of(collective: Any) -> int | None:
 
 
 def reduction(collective: Any) -> Hashable:
-    """Returns what combines two elements; for no known op the collective, which equals no other."""
+    """Returns the combiner of two elements; for an unknown op, the collective itself, which equals no other."""
     if not len(collective.regions):
         return shard.reduction_of(collective)
     (combiner,) = combiners_of_body(collective, first_element=1)
@@ -69,27 +69,27 @@ def reduction(collective: Any) -> Hashable:
 
 
 def adds(collective: Any) -> bool:
-    """Whether a reduction is a sum."""
+    """Returns whether a reduction is a sum."""
     return reduction(collective) == Combiner.SUM
 
 
 def scattered(reduce: Any, dim: int, type_: Any) -> Any:
-    """The block along `dim` of what an all-reduce of `shard` reduces: a reduce-scatter of this type, at the current
-    insertion point."""
+    """Builds the shard along `dim` of the result of an all-reduce of `shard`: the result of a reduce-scatter of this
+    type, at the current insertion point."""
     attributes = {name: reduce.attributes[name] for name in (*AMONG, "reduction") if name in reduce.attributes}
     attributes["scatter_dim"] = ir.IntegerAttr.get(ir.IndexType.get(), dim)
     return ir.Operation.create("shard.reduce_scatter", [type_], [reduce.operands[0]], attributes).results[0]
 
 
 def num_bytes(type_: Any) -> int | None:
-    """The bytes of a tensor; None where its shape is not known."""
+    """Returns the bytes of a tensor; None if its shape is not known."""
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return None
     return prod(type_.shape) * (element_size(type_) or 1)
 
 
 def received_bytes(gather: Any) -> int | None:
-    """The bytes that an all-gather of one tensor brings a device; None where shapes are not known."""
+    """Returns the bytes that a device receives from an all-gather of one tensor; None if shapes are not known."""
     before, after = num_bytes(gather.operands[0].type), num_bytes(gather.results[0].type)
     return None if before is None or after is None else after - before
 
@@ -112,7 +112,7 @@ class OnBlock:
 
 
 def on_block(op: Any, value: Any, dim: int, rules: RuleCache) -> OnBlock | None:
-    """Returns how an op with the operand `value` becomes local if dimension `dim` of its result is sharded, or None."""
+    """Returns the form in which an op with the operand `value` is local if `dim` of its result is sharded, or None."""
     if len(op.results) != 1 or not (is_elementwise(op.name) or op.name in _LINALG):
         return None
     if list(op.results[0].type.shape) != list(value.type.shape) or any(

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The collectives of a local module, upstream's and StableHLO's, as values.
+"""The collectives of a local module, of upstream's `shard` and of StableHLO, as values.
 
-For a message, index arithmetic is evaluated for each device: to which device it sends, or from which it receives.
+For messages, index arithmetic is evaluated on each device, for the device that it sends to or receives from.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CASTS = frozenset({"arith.index_cast", "arith.index_castui", "arith.extsi", "ar
 
 
 class IndexValues:
-    """Evaluates index values on every device of one grid of `shape`, devices in row-major order."""
+    """The index values on every device of one grid of `shape`, devices in row-major order."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         self._shape = tuple(shape)
@@ -51,7 +51,7 @@ class IndexValues:
         self._known: dict[Any, Numbers | None] = {}
 
     def of(self, value: Any) -> Numbers | None:
-        """The value on each device; None where it depends on more than the position of the device."""
+        """Returns the value on each device; None if it depends on more than the position of the device."""
         if value not in self._known:
             self._known[value] = self._evaluate(value)
         return self._known[value]
@@ -77,7 +77,7 @@ class IndexValues:
         return _ARITHMETIC[op.name](*known) if len(known) == 2 else None
 
     def _entry(self, op: Any) -> Numbers | None:
-        """An element of a constant table, of which a slice may have been taken."""
+        """Returns an element of a constant table, or of a slice of one, on each device."""
         table, *positions = op.operands
         place = self.of(positions[0]) if len(positions) == 1 else None
         sliced = defining_op(table, "tensor.extract_slice")
@@ -115,11 +115,11 @@ _STABLEHLO = {
 }
 Groups = tuple[tuple[GroupAxis, ...], int]
 COLLECTIVES = frozenset((*_SHARD, *_STABLEHLO))
-"""The operations by which devices receive something."""
+"""The operations by which devices receive data."""
 
 
 class CommunicationReader:
-    """What each collective of one module communicates; PassFailure where shapes or grids say too little."""
+    """The communication of each collective of one module; raises PassFailure if shapes or grids are not sufficient."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -127,7 +127,7 @@ class CommunicationReader:
         self._index_values: dict[tuple[GroupAxis, ...], IndexValues] = {}
 
     def read(self, op: Any) -> Communication:
-        """Of one of `COLLECTIVES`."""
+        """Returns the communication of one of `COLLECTIVES`."""
         if op.name in _SHARD:
             return self._shard(op)
         if op.name == "stablehlo.collective_permute":
@@ -147,7 +147,7 @@ class CommunicationReader:
 
     @cached_property
     def _num_devices(self) -> int:
-        """The devices that take part in permutations, by the largest of their numbers."""
+        """The number of devices that take part in permutations, from the largest of their numbers."""
         permutes = operations_named(self._module, "stablehlo.collective_permute")
         pairs = {op.attributes["source_target_pairs"] for op in permutes}
         return max((int(np.array(one).max(initial=-1)) + 1 for one in pairs), default=0)
@@ -172,7 +172,7 @@ class CommunicationReader:
         return _communication(op, kind, axes, groups, received, messages)
 
     def _received(self, op: Any, grid: tuple[GroupAxis, ...]) -> Communication:
-        """A message to each device that receives it from another one, as far as that can be told."""
+        """Returns the messages to devices that receive from another one, as far as the program determines these."""
         numbers = shard.grid_axes(op)
         axes, size = tuple(grid[number] for number in numbers), _num_bytes(op, op.results)
         everyone, group_size = prod(axis.size for axis in grid), prod(axis.size for axis in axes)
@@ -184,7 +184,7 @@ class CommunicationReader:
         return Communication(_SHARD[op.name], axes, groups, size, size, element, received, receivers=receivers)
 
     def _receivers(self, op: Any, grid: tuple[GroupAxis, ...], axes: Sequence[int]) -> tuple[bool, ...] | None:
-        """Which devices receive from another one; None where the program does not tell."""
+        """Returns whether each device receives from another one; None if the program does not determine it."""
         if "source" not in op.attributes:
             return None
         everyone = prod(axis.size for axis in grid)
@@ -227,7 +227,7 @@ def _communication(
 
 
 def _permutation(op: Any, devices: int) -> Communication:
-    """Groups are not known: all that send or receive something are one."""
+    """Returns the communication of a permute, with one group of all devices that send or receive."""
     pairs = np.array(op.attributes["source_target_pairs"])
     moved, size = pairs[pairs[:, 0] != pairs[:, 1]], _num_bytes(op, op.operands)
     receivers = np.zeros(devices, bool)
@@ -248,7 +248,7 @@ def _shifted(op: Any, count: int) -> Received:
 
 
 def _halos(op: Any, grid: tuple[GroupAxis, ...]) -> Received:
-    """What the devices along all axes that split a dimension receive; along each dimension in turn."""
+    """Returns the bytes of a halo exchange between the devices that split dimensions, along each dimension in turn."""
     sizes, split = elements(op.attributes["static_halo_sizes"]), shard.split_axes(op)
     everyone = prod(grid[axis].size for axes in split for axis in axes)
     whole = _num_bytes(op, op.operands[:1])
@@ -266,7 +266,7 @@ def _halos(op: Any, grid: tuple[GroupAxis, ...]) -> Received:
 
 
 def _num_bytes(op: Any, values: Iterable[Any]) -> int:
-    """The bytes of local tensors, or memory that is shaped like one."""
+    """Returns the bytes of local tensors, or of memory with the shape of one."""
     total = 0
     for value in values:
         if not isinstance(value.type, ir.ShapedType) or not value.type.has_static_shape:
@@ -276,7 +276,7 @@ def _num_bytes(op: Any, values: Iterable[Any]) -> int:
 
 
 def _grid_axes(grid: Any) -> tuple[GroupAxis, ...]:
-    """The axes of a `shard.grid`, by name where it has the names, else by number."""
+    """Returns the axes of a `shard.grid`, by name if it has names, else by number."""
     shape = shard.grid_shape(grid)
     names = [name.value for name in grid.attributes[shard.AXIS_NAMES]] if shard.AXIS_NAMES in grid.attributes else []
     if len(names) != len(shape):

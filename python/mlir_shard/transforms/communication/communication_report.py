@@ -26,15 +26,15 @@ _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 @dataclass(frozen=True, slots=True)
 class ReportedCollective:
-    """A collective with the time that it is predicted to take.
+    """A collective with its predicted time.
 
     Attributes:
         communication: its kind, groups and bytes.
-        time: in seconds.
+        time: the predicted time, in seconds.
         op: the name of the op that it serves.
-        place: of that op in the user's text, `file:line:column`.
-        function: it is in.
-        loops: how many loops are around it.
+        place: the place of that op in the user's text, `file:line:column`.
+        function: the name of the function around it.
+        loops: the number of loops around it.
     """
 
     communication: Communication
@@ -47,13 +47,13 @@ class ReportedCollective:
 
 @dataclass(frozen=True, slots=True)
 class CommunicationReport:
-    """The collectives of a module, in the order of its text. Each counts once, whatever loops or calls repeat it."""
+    """The collectives of a module, in the order of its text. Each counts once, even if loops or calls repeat it."""
 
     collectives: tuple[ReportedCollective, ...]
 
     @property
     def bytes_received(self) -> int:
-        """The bytes that the device receives which receives most, as far as it is known which devices do."""
+        """The bytes received by the device that receives most, as far as the receivers are known."""
         return round(self._most_of_a_device(lambda one: one.communication.bytes_received))
 
     @property
@@ -63,7 +63,7 @@ class CommunicationReport:
 
     @property
     def time(self) -> float:
-        """The seconds of the device that takes longest, collectives being one after the other."""
+        """The seconds that the slowest device takes if collectives run one after the other."""
         return self._most_of_a_device(lambda one: one.time)
 
     def _most_of_a_device(self, amount: Callable[[ReportedCollective], float]) -> float:
@@ -77,7 +77,7 @@ class CommunicationReport:
         return everyone + max(some.values(), default=0.0)
 
     def as_data(self) -> dict[str, Any]:
-        """Returns all of it in the types of JSON; sizes in bytes, times in seconds."""
+        """Returns the report in the types of JSON; sizes in bytes, times in seconds."""
         kinds = Counter(one.communication.kind.value for one in self.collectives)
         return {
             "collectives": [_as_data(one) for one in self.collectives],
@@ -91,7 +91,7 @@ class CommunicationReport:
         }
 
     def as_table(self) -> RenderableType:
-        """Returns a table for `rich`, with a line for each collective and one for all."""
+        """Returns a table for `rich`, with a line for each collective and one for the totals."""
         return self._table() if self.collectives else Text(_NOTHING)
 
     def _table(self) -> FittedTable:
@@ -131,12 +131,12 @@ def _row(one: ReportedCollective) -> tuple[str, ...]:
 
 
 def axes_text(axes: Sequence[GroupAxis]) -> str:
-    """The axes that groups are along, or how many devices a group has where axes are not known."""
+    """Returns the text of the axes of groups, or the number of devices in a group if the axes are not known."""
     return " ".join(f"{axis.name}={axis.size}" if axis.name else f"{axis.size} devices" for axis in axes)
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits."""
+    """Returns the text of a time with three digits."""
     if seconds == 0:
         return "0 s"
     unit, scale = next(((unit, scale) for unit, scale in _SECONDS if seconds >= scale), _SECONDS[-1])
@@ -166,7 +166,7 @@ def _as_data(one: ReportedCollective) -> dict[str, Any]:
 
 
 _REDUCING = ("all_reduce", "reduce", "reduce_scatter")
-# What stands between collectives and the operations they serve: it moves data within a device.
+# The ops between collectives and the operations that they serve, which move data within a device.
 _LOCAL_MOVES = frozenset(
     {
         "shard.all_slice",
@@ -180,10 +180,10 @@ _LOCAL_MOVES = frozenset(
 
 
 def served_op(collective: Any) -> Any:
-    """The op whose partial results a reduction completes, or else the first that uses what the collective brings.
+    """Returns the op whose partial results a reduction completes; for other collectives, the first user of the result.
 
-    Other collectives on the way, and what was made at the same place to move data within a device, are passed over. A
-    reduction of what is an argument of a function or region serves the op that the region is of.
+    Skips other collectives on the way, and ops with the same location that move data within a device. A reduction of an
+    argument of a function or region serves the op that has the region.
     """
     if collective.name.partition(".")[2] in _REDUCING:
         return _definer(collective)
@@ -199,7 +199,7 @@ def _definer(collective: Any) -> Any:
 
 def _user(collective: Any) -> Any:
     op = collective
-    # Uses are listed from the last that was made.
+    # The last use that was made is the first one listed.
     while users := [use.owner.operation for result in op.results for use in result.uses]:
         op = users[-1]
         if not _is_on_the_way(op, collective):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Values that are uniform across the devices of the groups in which a collective communicates.
 
-An op without effects has uniform results of uniform operands.
+An op without effects has uniform results if its operands are uniform.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlir_shard.transforms.communication.collective_forms import GATHERS, REDUCE
 _DIALECTS = frozenset(("arith", "complex", "linalg", "math", "shard", "stablehlo", "tosa"))
 _WAITING_DIALECTS = _DIALECTS | {"tensor"}
 _OF_TENSORS = frozenset(op_names("tensor", "cast collapse_shape concat empty expand_shape"))
-# These have no meaning for some values.
+# These are undefined for some values.
 _PARTIAL = op_names("arith", "ceildivsi ceildivui divsi divui floordivsi remsi remui")
 _EFFECTS = frozenset(
     (
@@ -35,15 +35,15 @@ _IMPURE = _EFFECTS.union(_PARTIAL)
 
 
 def is_pure(op: Any) -> bool:
-    """Whether an op, with what is inside it, is one; collectives are, that all devices of a group carry out.
+    """Returns whether an op and the ops inside it are pure; collectives that all devices of a group execute are.
 
-    Those that have no meaning for some values, divisions of integers, are not.
+    Ops that are undefined for some values, such as divisions of integers, are not pure.
     """
     return all(map(_has_pure_name, _names_in(op)))
 
 
 def _names_in(op: Any) -> Iterable[str]:
-    """The names of an op and of those inside it; most have none."""
+    """Returns the names of an op and of the ops inside it."""
     return {one.name for one in ops_in(op)} if len(op.regions) else (op.name,)
 
 
@@ -53,9 +53,9 @@ def _has_pure_name(name: str) -> bool:
 
 
 def may_wait(name: str) -> bool:
-    """Whether an op of that name does nothing but make tensors of its operands, so that it may come later.
+    """Returns whether an op of this name only computes tensors from its operands, so that it may come later.
 
-    Unlike what is pure it may have no meaning for some values: it is carried out just as often.
+    Unlike a pure op, it may be undefined for some values: it is executed just as often.
     """
     return name.partition(".")[0] in _WAITING_DIALECTS and name not in _EFFECTS
 
@@ -67,8 +67,8 @@ _SHARING = frozenset((*GATHERS, *REDUCES))
 class UniformValues:
     """The values that are uniform across the devices of each group of a collective.
 
-    Uniform are values that the devices have gathered or reduced, constants, and results computed from uniform values
-    alone. Arguments of functions and loops may diverge. `known` maps values to whether they are uniform.
+    Values that the devices have gathered or reduced, constants, and results computed from uniform values alone are
+    uniform. Arguments of functions and loops may diverge. `known` maps values to whether they are uniform.
     """
 
     def __init__(self, collective: Any, known: dict[Any, bool] | None = None) -> None:
@@ -76,11 +76,11 @@ class UniformValues:
         self._known: dict[Any, bool] = {} if known is None else known
 
     def has(self, value: Any) -> bool:
-        """Whether a value is known to be uniform."""
+        """Returns whether a value is known to be uniform."""
         found = self._known.get(value)
         if found is not None:
             return found
-        # The values that are looked at, each needed by the one before, with what is left to look at for each.
+        # The values under examination, each needed by the one before, with an iterator over those that it needs.
         path = [(value, self._needed(value))]
         while path:
             current, needed = path[-1]
@@ -97,11 +97,11 @@ class UniformValues:
         return True
 
     def has_captured(self, op: Any) -> bool:
-        """Whether the values that the regions of an op capture are uniform."""
+        """Returns whether the values that the regions of an op capture are uniform."""
         return all(self.has(value) for value in captured(op))
 
     def _needed(self, value: Any) -> Iterator[Any] | None:
-        """The values that must be uniform for this one to be; None where it may diverge."""
+        """Returns the values that must be uniform for this one to be uniform; None if it may diverge."""
         op = defining_op(value)
         if op is None:
             return None
@@ -120,18 +120,18 @@ class KnownUniform:
         self._known: dict[tuple[Any, ...], dict[Any, bool]] = {}
 
     def of(self, collective: Any) -> UniformValues:
-        """The uniform values for a collective."""
+        """Returns the uniform values for a collective."""
         return UniformValues(collective, self._known.setdefault(among(collective), {}))
 
     def forget(self, values: Iterable[Any]) -> None:
-        """To be called of values before they change or are gone; what is computed of them has to stay as it is."""
+        """Forgets values before they change or are erased; the values computed from them must not change."""
         for value in values:
             for known in self._known.values():
                 known.pop(value, None)
 
 
 def captured(op: Any) -> Iterator[Any]:
-    """The values that the regions of an op use and that are defined around it."""
+    """Yields the values that the regions of an op use and that are defined around it."""
     if not len(op.regions):
         return
     own = set(ops_in(op))

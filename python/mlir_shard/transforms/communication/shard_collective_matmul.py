@@ -39,22 +39,22 @@ _MOST_DEVICES = 16
 
 
 def overlap() -> Any:
-    """The option of pipelines that take the pass."""
+    """Returns the option of pipelines that run the pass."""
     return option(True, "compute while messages are under way, where that pays: see shard-collective-matmul")
 
 
 @register
 class CollectiveMatmul(ModulePass):
     """Decomposes an all-gather of `shard` that only a contraction uses, and a reduce-scatter of a contraction, into
-    steps along the ring of devices of a mesh axis: a device computes with one block while it receives the next.
+    steps along the ring of devices of a mesh axis: a device computes on one shard while it receives the next.
 
-    That is the collective matmul of Wang and others (2023), "Overlap communication with dependent computation via
-    decomposition in large deep learning models". In each step a `shard.shift` is independent of the contraction behind
-    it. Devices receive as many bytes as before, and need memory for two blocks in place of the gathered tensor. Sums of
-    a reduce-scatter, and over a gathered dimension that is contracted, have another order: they are of f32, f64 or
-    integers.
+    This is the collective matmul of Wang and others (2023), "Overlap communication with dependent computation via
+    decomposition in large deep learning models". In each step, a `shard.shift` is independent of the contraction after
+    it. Devices receive as many bytes as before, and need memory for two shards instead of the gathered tensor. The
+    order of additions changes in a reduce-scatter, and if the gathered dimension is contracted; the element type must
+    then be f32, f64 or an integer type.
 
-    It is done where the cost model has it save more than twice the latency of the steps.
+    The rewrite is applied if it saves more than twice the latency of the steps according to the cost model.
     """
 
     name = "shard-collective-matmul"
@@ -73,7 +73,7 @@ class CollectiveMatmul(ModulePass):
         kinds = OpKinds(op, ALL_GATHER, _SCATTER, neighbours=True)
         is_changed = False
         for collective in kinds.where(lambda one: ring_of(one) is not None):
-            # The contraction may be another one by now, and a kind says nothing of blocks.
+            # The contraction may have been replaced, and ops of one kind may be in different blocks.
             ring = ring_of(collective)
             if ring is None or ring.contraction.block != collective.block:
                 continue
@@ -89,8 +89,8 @@ class CollectiveMatmul(ModulePass):
 class _Ring:
     """A collective over `devices` devices along the axis of a grid, and the contraction with it.
 
-    factor: of the contraction, along which the collective gathers or scatters; dims: the dimension of each operand that
-    is this factor, or None; result_dim: that of the result.
+    factor: the factor of the contraction along which the collective gathers or scatters; dims: the dimension of each
+    operand that is this factor, or None; result_dim: the same of the result.
     """
 
     collective: Any
@@ -104,7 +104,7 @@ class _Ring:
 
     @property
     def pays(self) -> bool:
-        """Whether what is computed while messages are under way is worth more messages."""
+        """Whether computing while messages are under way saves more time than the additional messages cost."""
         values = (*self.contraction.operands, *self.contraction.results)
         computing = DeviceRates().seconds(
             2 * prod(self.rule.factor_sizes), sum(num_bytes(one.type) or 0 for one in values)
@@ -115,7 +115,7 @@ class _Ring:
         return saved >= 2 * self.devices * link.latency
 
     def gathered(self) -> Any:
-        """The result of the contraction, with the block of one device after the other."""
+        """Builds the contraction with the shard of one device after the other; returns its result."""
         result, gather = self.contraction.results[0], self.collective
         place = next(number for number, one in enumerate(self.contraction.operands) if one == gather.results[0])
         sums = None if self.result_dim is not None else self._initial()
@@ -124,7 +124,7 @@ class _Ring:
             if sums is None:
                 whole = shard.empty(result.type.shape, result.type.element_type)
             for step in range(self.devices):
-                # The block of the device `step` before this one; the next is on its way meanwhile.
+                # The shard of the device `step` before this one; the next one is being sent meanwhile.
                 following = self._shifted(block) if step + 1 < self.devices else None
                 device = self._before(own, step)
                 operands = [
@@ -142,7 +142,7 @@ class _Ring:
         return whole if sums is None else sums
 
     def scattered(self) -> Any:
-        """The block of this device of the sum over all, which passes each device on its way to this one."""
+        """Builds this device's shard of the sum over all devices, which passes all others on its way; returns it."""
         sums = None
         with ir.InsertionPoint(self.collective), self.collective.location:
             own = self._own()
@@ -163,14 +163,14 @@ class _Ring:
         return bool(self.contraction.name.startswith("linalg."))
 
     def _initial(self) -> Any:
-        """What is added to, of ops that have it as an operand; else anything but None."""
+        """Returns the initial value of the sum for ops with such an operand; for others, any value except None."""
         return self.contraction.operands[len(self.contraction.operands) - 1]
 
     def _own(self) -> Any:
         return shard.process_index(self.collective.attributes["grid"].value, [self.axis])[0]
 
     def _before(self, own: Any, steps: int) -> Any:
-        """The position of the device that many steps before this one in the ring."""
+        """Returns the position of the device that is `steps` before this one in the ring."""
         if steps % self.devices == 0:
             return own
         moved = index.add(own, index.constant(self.devices - steps % self.devices))
@@ -195,7 +195,7 @@ class _Ring:
         return [index.multiply(device, index.constant(size)) if one == dim else 0 for one in range(rank)]
 
     def _contract(self, operands: Sequence[Any]) -> Any:
-        """The contraction of blocks."""
+        """Builds the contraction of shards; returns its result."""
         made = self.contraction.clone()
         for number, operand in enumerate(operands):
             made.operands[number] = operand
@@ -239,7 +239,7 @@ def _ring(collective: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCach
 
 
 def _contraction(collective: Any) -> Any | None:
-    """The one op that uses what is gathered, or whose result nothing else uses than the reduce-scatter."""
+    """Returns the contraction that alone uses a gathered tensor or that only the reduce-scatter uses, or None."""
     types = [value.type for value in (*collective.operands, *collective.results)]
     if not all(isinstance(one, ir.RankedTensorType) and one.has_static_shape for one in types):
         return None
@@ -262,14 +262,14 @@ def _contraction(collective: Any) -> Any | None:
 
 
 def _dim_of_factor(mapping: TensorMapping, factor: int) -> list[int]:
-    """The dimensions with a factor; more than one where the factor is a part of one."""
+    """Returns the dimensions with a factor; more than one if the factor is a part of a dimension."""
     found = [dim for dim, one in enumerate(mapping.dim_mappings) if factor in one.factor_indices]
     compound = [dim for dim in found if len(mapping.dim_mappings[dim].factor_indices) > 1]
     return found + compound
 
 
 def _is_exact(element_type: Any) -> bool:
-    """Whether sums of sums are as good as one sum."""
+    """Returns whether a sum of partial sums is as accurate as a single sum."""
     if isinstance(element_type, ir.IntegerType):
         return bool(element_type.is_signless)
     return isinstance(element_type, (ir.F32Type, ir.F64Type))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a local program communicates, for who wants to know what a sharding costs."""
+"""The report of the communication of a local program, which shows the cost of a sharding."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _LOOPS = frozenset({"affine.for", "affine.parallel", "scf.for", "scf.forall", "s
 
 @register
 class CommunicationReportPass(ModulePass):
-    """Says of each collective of a local module, in `shard` or StableHLO, its kind, the axes that its groups of devices
-    are along, what the device that receives most and all devices receive, a predicted time, and the op it is for and
-    where that is; and the totals. See docs/communication.md for what is counted and predicted.
+    """Reports, for each collective of a local module in `shard` or StableHLO: its kind, the mesh axes of its device
+    groups, the bytes received by the busiest device and by all devices, a predicted time, and the op that it serves
+    with its location; and the totals. docs/communication.md describes the counts and predictions.
 
-    The report goes to standard error, on a terminal in colours, or into a file.
+    The report is written to standard error, in colours on a terminal, or to a file.
     """
 
     name = "shard-communication-report"
@@ -48,7 +48,7 @@ class CommunicationReportPass(ModulePass):
         if not self.output:
             write(report, sys.stderr, self.format)
             return False
-        # A report on a program is not worth having where it is one of half of it.
+        # A report that is written only in part is an error.
         try:
             with open(self.output, "w", encoding="utf-8") as file:
                 write(report, file, self.format)
@@ -64,7 +64,7 @@ class CommunicationReportPass(ModulePass):
 
 
 def write(report: CommunicationReport, file: TextIO, form: Literal["table", "json"]) -> None:
-    """Writes a report to an open file; on a terminal a table has colours, and its width."""
+    """Writes a report to an open file; a table on a terminal has colours and the width of the terminal."""
     if form == "json":
         print(json.dumps(report.as_data(), indent=2), file=file, flush=True)
         return
@@ -76,7 +76,7 @@ def write(report: CommunicationReport, file: TextIO, form: Literal["table", "jso
 
 
 def communication_report(module: Any, cost_model: CostModel | None = None) -> CommunicationReport:
-    """The report of a local module; PassFailure where sizes or groups are not known, or the module is not local."""
+    """Returns the report of a local module; raises PassFailure if it is not local, or sizes or groups are unknown."""
     _check_is_local(module)
     model, reader = cost_model or CostModel(), CommunicationReader(module)
     found = []
@@ -93,7 +93,7 @@ def communication_report(module: Any, cost_model: CostModel | None = None) -> Co
 
 
 def _check_is_local(module: Any) -> None:
-    """Raises PassFailure at the first op that has to be partitioned: sdy's own, or one with a sharding along axes."""
+    """Raises PassFailure at the first op that has to be partitioned: one of sdy, or one with a sharding along axes."""
     how = "this reports on local programs: run shard-spmdize or spmd-pipeline first"
     for op in ModuleArrays(module).representatives():
         if op.name.startswith("sdy.") and op.name != "sdy.mesh":
@@ -104,7 +104,7 @@ def _check_is_local(module: Any) -> None:
 
 
 def _around(op: Any) -> tuple[str, int]:
-    """The function an op is in, and how many loops."""
+    """Returns the name of the function around an op, and the number of loops around the op."""
     loops = 0
     for around in ancestors(op):
         if "sym_name" in around.attributes:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives whose result is the same in each iteration of a loop, carried out once before it."""
+"""Moves collectives whose result is the same in each iteration of a loop before the loop."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from mlir_shard.transforms.communication.communication_reading import COLLECTIVE
 from mlir_shard.transforms.communication.device_uniformity import captured, is_pure
 
 LOOPS = frozenset(("scf.for", "scf.while", "stablehlo.while"))
-"""The loops whose values are known to be the same or not."""
+"""The loops whose invariant values can be determined."""
 
 
 class LoopInvariants:
-    """Of one loop, which it carries unchanged or which are made of such values."""
+    """The invariant values of one loop: those that it carries unchanged, and results of pure ops on such values."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
         self._outside = dict(_carried(loop))
 
     def hoist(self, op: Any) -> Any | None:
-        """Makes an op of the loop, and what it needs, before the loop; None, and nothing, where that cannot be.
+        """Copies an op of the loop, and the ops that it needs, before the loop; returns the copy, or None on failure.
 
-        The op in the loop is replaced and gone; what it needed stays for other users.
+        The op in the loop is replaced and erased; the ops that it needs stay for other users.
         """
         needed: dict[Any, None] = {}
         if not self._is_invariant_op(op, needed):
@@ -45,7 +45,7 @@ class LoopInvariants:
         return copy
 
     def _is_invariant_op(self, op: Any, needed: dict[Any, None]) -> bool:
-        """Collects in `needed` what has to be made outside, each after what it uses."""
+        """Returns whether an op is invariant; adds the ops to copy to `needed`, each after those that it uses."""
         if op in needed:
             return True
         if not is_pure(op) or not all(self._is_invariant(value, needed) for value in (*op.operands, *captured(op))):
@@ -65,7 +65,7 @@ class LoopInvariants:
 
 
 def _carried(loop: Any) -> Iterator[tuple[Any, Any]]:
-    """The arguments of the loop's blocks that keep the value they begin with, and that value."""
+    """Yields the arguments of the loop's blocks that keep their initial value, each with that value."""
     if loop.name == "scf.for":
         arguments, first = list(loop.regions[0].blocks[0].arguments)[1:], list(loop.operands)[3:]
         for argument, value, after in zip(arguments, first, _ends_with(loop, 0), strict=True):
@@ -102,8 +102,8 @@ class HoistCollectives(ModulePass):
     """Hoists collectives with loop-invariant operands out of `scf.for`, `scf.while` and `stablehlo.while`: values from
     outside, values carried unchanged, and results of ops without effects on such values.
 
-    Every device of a group iterates equally often over a loop with collectives, so all of them take part in what is
-    hoisted. Only a loop without iterations communicates more than before. Ops under a condition in a loop stay there.
+    All devices of a group run the same number of iterations of a loop with collectives, so all of them take part in the
+    hoisted collective. Communication increases only for a loop without iterations. Conditional ops in a loop stay.
     """
 
     name = "shard-hoist-collectives"
@@ -119,7 +119,7 @@ class HoistCollectives(ModulePass):
 
 
 def _hoist(collective: Any) -> bool:
-    """Moves it out of as many of the loops around it as can be."""
+    """Moves a collective out of as many of the loops around it as possible; returns whether it was moved."""
     is_changed, left = False, collective
     while left is not None and left.parent.name in LOOPS:
         left = LoopInvariants(left.parent.operation).hoist(left)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Independent collectives over the same devices, merged to one.
 
-Collectives of `shard` have one tensor each: the merged one has a tensor that holds all of theirs.
+Collectives of `shard` have one tensor each: the merged one has a tensor that contains all of theirs.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from mlir_shard.transforms.communication.device_uniformity import may_wait
 ALL_GATHER = "shard.all_gather"
 ALL_REDUCE = "shard.all_reduce"
 PACKED = frozenset((ALL_GATHER, ALL_REDUCE))
-"""The collectives that `pack` makes one of several."""
+"""The collectives that `pack` can merge."""
 _DIM = "gather_axis"
 
 
 def gains(collective: Any, communication: Communication) -> bool:
-    """Whether it takes less time together with others that gain than alone.
+    """Returns whether a collective takes less time together with others that gain than alone.
 
-    That is where its tensors are copied in at most half the latency: each is read and written on the way in, and on the
-    way out. However many are packed, they save the latency of all but one, which is at least half that of all.
+    This holds if its tensors are copied in at most half the latency: each is read and written once to be packed, and
+    once to be unpacked. Collectives that are packed save the latency of all but one, which is at least half of their
+    latency.
     """
     types = [value.type for value in (*collective.operands, *collective.results)]
     if any(not num_bytes(type_) or type_.encoding is not None for type_ in types):
@@ -55,7 +56,7 @@ def gains(collective: Any, communication: Communication) -> bool:
 
 
 def pack(collectives: list[Any]) -> list[Any]:
-    """Builds one collective for several that are equal but for shapes; returns their results."""
+    """Builds one collective for several that are equal except for shapes; returns their results."""
     first, operands = collectives[0], [collective.operands[0] for collective in collectives]
     sizes = [prod(operand.type.shape) for operand in operands]
     total = sum(sizes)
@@ -66,7 +67,7 @@ def pack(collectives: list[Any]) -> list[Any]:
     attributes, type_ = dict(first.attributes.items()), packed.type
     rows: list[int] = []
     if first.name == ALL_GATHER:
-        # A row for each device: what it has of all tensors.
+        # A row for each device, with its shards of all tensors.
         rows = [prod(first.results[0].type.shape) // sizes[0]]
         packed, type_ = shard.reshape(packed, [1, total]), shard.resized(type_, [*rows, total])
         attributes[_DIM] = ir.IntegerAttr.get(ir.IndexType.get(), 0)
@@ -80,7 +81,7 @@ def pack(collectives: list[Any]) -> list[Any]:
 
 
 def _is_of_rows(gather: Any) -> bool:
-    """Whether what devices have comes in the result one behind the other in memory."""
+    """Returns whether the shards of devices are contiguous in the result, one after the other."""
     dim = dim_of(gather)
     return dim is not None and prod(gather.operands[0].type.shape[:dim]) == 1
 
@@ -91,16 +92,16 @@ _MERGED = PACKED | {_VARIADIC}
 
 @register
 class MergeCollectives(ModulePass):
-    """Merges collectives with the same groups, reductions and element types: each saves the latency of one, and devices
-    receive as many bytes as before.
+    """Merges collectives with the same groups, reductions and element types. Each merge saves the latency of one
+    collective, and devices receive as many bytes as before.
 
-    All-reduces of StableHLO become one of several tensors. All-reduces and all-gathers of `shard` become one of a
-    tensor into which all are copied, if that takes less than half the latency; all-gathers only if shards are
-    contiguous in their results.
+    StableHLO all-reduces are merged into one with several operands. All-reduces and all-gathers of `shard` are merged
+    into one of a tensor to which all operands are copied, if the copies take less than half the latency; all-gathers
+    only if shards are contiguous in their results.
 
     A collective, and the ops that use its result, are delayed until a collective of the same kind or an op that cannot
-    be delayed needs them, or until there are `most-bytes`. That depends on the program alone, so the order is the same
-    on every device.
+    be delayed needs them, or until the operands reach `most-bytes`. This depends only on the program, so the order is
+    the same on every device.
     """
 
     name = "shard-merge-collectives"
@@ -119,7 +120,7 @@ class MergeCollectives(ModulePass):
 
 
 def _group(collective: Any, reader: CommunicationReader, numbers: dict[Hashable, int]) -> tuple[int, int] | None:
-    """The group of collectives that it can be one with, and the bytes of its operands; None where it is left alone."""
+    """Returns the group of collectives to merge a collective with, and the bytes of its operands, or None."""
     if not is_of_values(collective) or any(not value.type.has_static_shape for value in collective.operands):
         return None
     communication = reader.read(collective)
@@ -136,7 +137,7 @@ def _pack(collectives: list[Any], placeholder: Any) -> None:
 
 
 def _kind(collective: Any) -> Hashable | None:
-    """What collectives have in common that can be one; None for a reduction by what is not known."""
+    """Returns a key that collectives share if they can be merged; None for a reduction by an unknown op."""
     if collective.name == ALL_GATHER:
         return among(collective), collective.operands[0].type.element_type
     combiner = reduction(collective)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All-gathers after elementwise ops instead of before them, and of the narrower type of a cast."""
+"""Moves all-gathers behind elementwise ops, and to the narrower type of a cast."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ class _Blocks:
 
 @register
 class SinkGathers(ModulePass):
-    """Moves an all-gather behind the elementwise op that is its only user, if devices receive no more bytes then: of
+    """Moves an all-gather behind the elementwise op that is its only user, if devices then receive no more bytes: of
     two gathered operands only one tensor is gathered, and a cast to a narrower type comes first. An all-gather of a
     cast to a wider type moves before the cast.
 
-    Other operands must be gathered the same way or uniform across devices: constants and broadcasts along the
-    dimension, which are built as shards, and in `shard` all others, if devices receive less by slicing them.
+    Other operands must be gathered in the same way or uniform across devices. Uniform operands are constants and
+    broadcasts along the dimension, which are built as shards, and in `shard` all others, which are sliced if devices
+    then receive fewer bytes.
     """
 
     name = "shard-sink-gathers"
@@ -55,7 +56,7 @@ class SinkGathers(ModulePass):
     needs = GATHERS
 
     def run(self, op: Any) -> bool:
-        # One that is gone answers nothing, so what its result hashes to is known before; an op's changes with operands.
+        # Hashes are of results, as that of an op changes with its operands, and computed before all-gathers are erased.
         waiting = [(hash(gather.results[0]), gather) for gather in operations_named(op, *GATHERS)]
         if not waiting:
             return False
@@ -139,7 +140,7 @@ def _blocks(gather: Any, part: OnBlock, count: int, same: UniformValues, *, is_s
             if users(operand) == [op] and maker.block == op.block and not any(maker == one for one in found.gathers):
                 found.gathers.append(maker)
             continue
-        # A device computes blocks that others use.
+        # A device computes shards that others use.
         if not same.has(operand) or (dim is not None and operand.type.shape[dim] % count):
             return None
         if dim is not None:
@@ -176,7 +177,7 @@ def _gather_like(gather: Any, value: Any, type_: Any, place: Any) -> Any:
 
 
 def _is_sent(type_: Any) -> bool:
-    """Whether elements are of a type that every engine sends: whole bytes."""
+    """Returns whether every engine can send elements of a type: of whole bytes, and two or more for floats."""
     element = type_.element_type
     least = 16 if isinstance(element, ir.FloatType) else 8
     width: int = element.width if isinstance(element, (ir.FloatType, ir.IntegerType)) else 0

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partial sums that are added, or reduced further, before devices combine them."""
+"""Adds partial sums, or reduces them along dimensions, before devices combine them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _bindings = host.module("_mlir_libs._stablehlo")
 
 @dataclass(frozen=True, slots=True)
 class _PartialSum:
-    """A value that can be had as an all-reduce of partial sums: one, or a contraction of gathered operands.
+    """A value that an all-reduce of partial sums can compute: an all-reduce, or a contraction of gathered operands.
 
-    collective: the all-reduce, or a gather, along the groups; gathers: those that nothing but the contraction uses.
+    collective: the all-reduce, or a gather, along the groups; gathers: the gathers that only the contraction uses.
     """
 
     op: Any
@@ -51,13 +51,13 @@ class _PartialSum:
 
 @register
 class SinkReductions(ModulePass):
-    """Adds partial sums before they are reduced, not after: one all-reduce replaces several.
+    """Adds partial sums before they are reduced instead of after, so that one all-reduce replaces several.
 
-    A contraction along a dimension on which both operands are gathered is such a sum, too: each device contracts its
-    own shards. It is replaced if devices receive no more bytes by the all-reduce than by all that it replaces.
+    A contraction along a dimension on which both operands are gathered counts as such a sum: each device contracts its
+    own shards. It is replaced if devices receive no more bytes in the all-reduce than in the collectives it replaces.
 
-    An all-reduce whose result is only reduced along a dimension, with the same combiner, comes after that reduction:
-    sums over the batch and then over positions, as normalizations have them, bring what is left in the end.
+    An all-reduce whose result is only reduced along a dimension, with the same combiner, is moved after that reduction.
+    For example, in sums over the batch and then over positions, as in normalizations, only the last one is all-reduced.
     """
 
     name = "shard-sink-reductions"
@@ -68,7 +68,7 @@ class SinkReductions(ModulePass):
         kinds = OpKinds(op, *REDUCES, *GATHERS, ignored=(CHANNEL,), neighbours=True)
         if not len(kinds):
             return False
-        # By results, as an op hashes to something else with other operands.
+        # By results, as the hash of an op changes with its operands.
         changed: dict[Any, Any] = {}
         for one in kinds.where(_has_only_reduction):
             _sink_below_reductions(one, changed)
@@ -78,7 +78,7 @@ class SinkReductions(ModulePass):
 
 
 def _sink_below_reductions(collective: Any, changed: dict[Any, Any]) -> None:
-    """Moves an all-reduce below the reductions that alone use its result, and adds what has changed to `changed`."""
+    """Moves an all-reduce below the reductions that alone use its result, and adds the changed ops to `changed`."""
     while (op := _only_reduction(collective)) is not None:
         op.operands[0] = collective.operands[0]
         collective.move_after(op)
@@ -93,14 +93,14 @@ def _has_only_reduction(collective: Any) -> bool:
 
 
 def _only_reduction(collective: Any) -> Any | None:
-    """The reduction that alone uses the result of an all-reduce, and does the same along dimensions of it."""
+    """Returns the only user of an all-reduce if it reduces dimensions with the same combiner; else None."""
     op = _reduction_behind(collective)
-    # Each device combines the initial value.
+    # Each device would combine the initial value.
     return None if op is None or (op.name == _REDUCE and not may_repeat_initial_values(op)) else op
 
 
 def _reduction_behind(collective: Any) -> Any | None:
-    """That reduction, whatever its initial values."""
+    """Returns that reduction, for any initial values."""
     if len(collective.operands) != 1 or not has_one_use(collective.results[0]):
         return None
     (op,) = users(collective.results[0])
@@ -114,7 +114,7 @@ def _reduction_behind(collective: Any) -> Any | None:
 
 
 class _Sums:
-    """Sums that are reduced in place of their summands; `changed` are the ops that change, by their results."""
+    """Sums that are reduced in place of their summands; `changed` has the changed ops by their results."""
 
     def __init__(self, reader: CommunicationReader, root: Any, changed: dict[Any, Any]) -> None:
         self._reader = reader
@@ -128,11 +128,11 @@ class _Sums:
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
-        """The additions by results."""
+        """The numbers of additions in program order, by their results."""
         return {one.results[0]: number for number, one in enumerate(operations_named(self._root, *ADDITIONS))}
 
     def sink_all(self, additions: list[Any]) -> None:
-        """Visits additions in order, and among them those that add what is reduced only then."""
+        """Visits additions in order, including those whose operands are reduced only on the way."""
         left = deque(additions)
         # By number: an addition may add two sums that are reduced now.
         added: dict[int, Any] = {}
@@ -148,17 +148,17 @@ class _Sums:
                 added |= {self._numbers[one.results[0]]: one for one in found}
 
     def sink(self, addition: Any) -> Any | None:
-        """Reduces the result of an addition instead of its operands, where that can be and receives no more.
+        """Reduces the result of an addition instead of its operands, if this is possible and receives no more bytes.
 
-        Returns what is reduced; None for nothing.
+        Returns the reduced result, or None.
         """
-        # What linalg.add writes to is no summand.
+        # The destination of linalg.add is not a summand.
         left, right = (self._partial_sum(value) for value in list(addition.operands)[:2])
         if left is None or right is None or addition.operands[0].type != addition.results[0].type:
             return None
         if left.op == right.op or among(left.collective) != among(right.collective):
             return None
-        # What comes from outside of a loop is brought once, and would be each time.
+        # A value from outside of a loop is communicated once, and would be in each iteration.
         replaced = (one for part in (left, right) for one in (part.op, part.collective, *part.gathers))
         if any(one.block != addition.block for one in replaced):
             return None
@@ -183,7 +183,7 @@ class _Sums:
 
     def _all_reduce(self, addition: Any, left: _PartialSum, right: _PartialSum) -> Any:
         like = left.collective
-        # It is for what it reduces now, and for what made the summands partial.
+        # The all-reduce serves the addition, and the ops that made the summands partial.
         location = ir.Location.fused([addition.location, left.op.location, right.op.location])
         attributes = {name: like.attributes[name] for name in AMONG if name in like.attributes}
         if CHANNEL in like.attributes:
@@ -195,7 +195,7 @@ class _Sums:
             return stablehlo.combining("all_reduce", value.type, [value], "add", **attributes)
 
     def _bytes_received(self, collective: Any) -> int:
-        """The bytes that a device receives, read once for the same devices and types."""
+        """Returns the bytes that a device receives, read once for the same devices and types."""
         key = (
             collective.name,
             among(collective),

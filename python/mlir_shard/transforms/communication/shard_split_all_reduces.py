@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All-reduces as a reduce-scatter and an all-gather, with what works element by element between the two."""
+"""Splits all-reduces into a reduce-scatter and an all-gather, with elementwise ops between the two."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ALL_REDUCE = "shard.all_reduce"
 
 @register
 class SplitAllReduces(ModulePass):
-    """Splits an all-reduce of `shard` that only elementwise ops use into a reduce-scatter in front of them and an
-    all-gather behind them: devices receive as many bytes and compute on shards.
+    """Splits an all-reduce of `shard` that only elementwise ops use into a reduce-scatter before them and an all-gather
+    after them: devices receive as many bytes as before and compute on shards.
 
-    That is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
-    arXiv:2211.05102, section 3.2.2). The all-gather is behind the last op whose elements are as small as those of the
-    all-reduce. Shards are along the largest dimension that is divisible, the last of several. Other operands are
-    sliced, and must be uniform across the devices of the reduction.
+    This is the layout of activations in two-dimensional weight-stationary layers (Pope and others 2022,
+    arXiv:2211.05102, section 3.2.2). The all-gather follows the last op whose result has no more bytes than that of the
+    all-reduce. The largest divisible dimension is sharded, or the last of several equally large ones. Other operands
+    are sliced, and must be uniform across the devices of the reduction.
     """
 
     name = "shard-split-all-reduces"
@@ -48,7 +48,7 @@ class SplitAllReduces(ModulePass):
 
 
 def _num_blocks(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> int:
-    """The devices among which shards would be; 0 where that is not known."""
+    """Returns the number of devices that would each have a shard; 0 if it is not known."""
     grid = grids.get(reduce.attributes["grid"].value)
     if grid is None or "grid_axes" not in reduce.attributes:
         return 0
@@ -56,7 +56,7 @@ def _num_blocks(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _dims(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> list[int]:
-    """The dimensions that shards may be along, the best one first."""
+    """Returns the dimensions that shards may be along, the best one first."""
     type_, blocks = reduce.results[0].type, _num_blocks(reduce, grids)
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or blocks < 2:
         return []
@@ -67,7 +67,7 @@ def _dims(reduce: Any, grids: Mapping[str, tuple[int, ...]]) -> list[int]:
 
 
 def _split(reduce: Any, grids: Mapping[str, tuple[int, ...]], rules: RuleCache, known: KnownUniform) -> bool:
-    # Which op comes next does not depend on the dimension.
+    # The next op does not depend on the dimension.
     same = known.of(reduce)
     if _next(reduce, reduce.results[0], same) is None:
         return False
@@ -86,20 +86,20 @@ def _behind(reduce: Any, dim: int, rules: RuleCache) -> OnBlock | None:
 
 
 def _only_user(reduce: Any, value: Any) -> Any | None:
-    """The only op that uses a value, in the block of an all-reduce; None where others do, or it is in another block."""
+    """Returns the only op that uses a value if it is in the block of an all-reduce; else None."""
     using = users(value)
     return using[0] if len(using) == 1 and using[0].block == reduce.block else None
 
 
 def _next(reduce: Any, value: Any, same: UniformValues) -> Any | None:
-    """The only op that uses a value behind an all-reduce, of which all other operands are uniform."""
+    """Returns the only op that uses a value behind an all-reduce if all its other operands are uniform; else None."""
     user = _only_user(reduce, value)
-    # A device computes blocks that others use.
+    # A device computes shards that others use.
     return user if user and all(one == value or same.has(one) for one in user.operands) else None
 
 
 def _chain(reduce: Any, dim: int, rules: RuleCache, same: UniformValues) -> list[OnBlock]:
-    """The elementwise ops that come one after the other behind an all-reduce, whose results have its shape."""
+    """Returns the consecutive elementwise ops behind an all-reduce whose results have its shape."""
     found: list[OnBlock] = []
     value = reduce.results[0]
     while (user := _next(reduce, value, same)) is not None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that drop, join and fold collectives, and the pipeline of all that optimize communication."""
+"""Passes that drop, join and fold collectives, and the pipeline of all passes that optimize communication."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from mlir_shard.transforms.communication.collective_forms import (
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.shard_collective_matmul import overlap
 
-# Of these, a device that is alone in its group has the result.
+# In a group of one device, the result of these is the operand.
 _FOLDABLE = frozenset(("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"))
-# Between partners, so that one is nothing without the other.
+# These form pairs: one has no meaning without the other.
 _KEPT = frozenset(("shard.send", "shard.recv"))
 _ALL_REDUCE, _SLICE = "shard.all_reduce", "shard.all_slice"
 
 
 @register
 class DropCollectives(ModulePass):
-    """Replaces a collective by an earlier one that is equal but for its channel, and a collective among groups of one
-    device by its operand; erases collectives without uses.
+    """Replaces a collective by an earlier one that is equal except for its channel, and a collective over groups of one
+    device by its operand. Erases unused collectives.
 
-    The host does so for `shard`, but does not know that StableHLO's collectives have no effects.
+    The host's passes do the same for `shard`, but treat StableHLO collectives as ops with effects.
     """
 
     name = "shard-drop-collectives"
@@ -60,7 +60,7 @@ class DropCollectives(ModulePass):
 
 
 def _group(collective: Any, grids: dict[str, tuple[int, ...]], numbers: dict[Hashable, int]) -> int | None:
-    """The number of the collectives that are equal if their operands are; None for those that stay."""
+    """Returns the number of the collectives that are equal if their operands are; None for one that stays."""
     if not is_of_values(collective):
         return None
     if _is_alone(collective, grids):
@@ -75,7 +75,7 @@ def _group(collective: Any, grids: dict[str, tuple[int, ...]], numbers: dict[Has
 
 
 def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
-    """Whether it is among groups of one device."""
+    """Returns whether a collective is among groups of one device."""
     dialect, _, kind = collective.name.partition(".")
     if kind not in _FOLDABLE or [one.type for one in collective.operands] != [one.type for one in collective.results]:
         return False
@@ -83,7 +83,7 @@ def _is_alone(collective: Any, grids: dict[str, tuple[int, ...]]) -> bool:
         grid = grids.get(collective.attributes["grid"].value)
         return grid is not None and all(grid[axis] == 1 for axis in shard.grid_axes(collective))
     groups = collective.attributes[REPLICA_GROUPS]
-    # Without a list of groups, all devices are one.
+    # Without a list of groups, all devices are one group.
     return hasattr(groups, "type") and groups.type.rank == 2 and groups.type.shape[0] > 0 and groups.type.shape[1] == 1
 
 
@@ -92,8 +92,9 @@ class JoinCollectives(ModulePass):
     """Replaces an all-gather of a reduce-scatter along the same devices and dimension by an all-reduce, a slice of such
     an all-gather by its operand, and a slice of an all-reduce among the same devices by a reduce-scatter.
 
-    An all-reduce takes as many bytes and messages as the two. If the scattered shards have other uses, the two stay: an
-    additional all-reduce would cost more. So does an all-reduce that is not only sliced.
+    An all-reduce needs as many bytes and messages as a reduce-scatter and an all-gather. If the scattered shards have
+    other uses, both stay, because an additional all-reduce would cost more. An all-reduce that has uses other than the
+    slice stays as well.
     """
 
     name = "shard-join-collectives"
@@ -145,7 +146,7 @@ def _undo(slice_: Any) -> bool:
 
 def _reduce_scatter(slice_: Any) -> bool:
     reduce = slice_.operands[0].owner.operation
-    # What comes from outside of a loop is reduced once, and would be each time.
+    # A value from outside of a loop is reduced once, and would be reduced in each iteration.
     if among(reduce) != among(slice_) or not is_of_values(reduce) or reduce.block != slice_.block:
         return False
     dim = dim_of(slice_)
@@ -157,23 +158,23 @@ def _reduce_scatter(slice_: Any) -> bool:
 
 
 def _inverse_of(op: Any, names: tuple[str, ...]) -> Any | None:
-    """The op that makes the operand, where it has one of the names and is along the same devices and dimension."""
+    """Returns the op that defines the operand if it is one of `names` along the same devices and dimension, or None."""
     dim = dim_of(op) if is_of_values(op) else None
     maker = None if dim is None else defining_op(op.operands[0], *names)
     return maker if maker is not None and dim_of(maker) == dim and among(maker) == among(op) else None
 
 
 _ALL_GATHER, _GRID_SHAPE = "shard.all_gather", "shard.grid_shape"
-# Upstream's patterns make one of two all-reduces that one of these combines.
+# Upstream's patterns merge two all-reduces that one of these combines.
 _COMBINERS = op_names("arith", "addf addi minimumf minsi minui maximumf maxsi maxui")
 
 
 @register
 class SimplifyCollectives(ModulePass):
-    """Runs upstream's `shard-simplify`, which visits and folds every op, only where one of its patterns may match.
+    """Runs upstream's `shard-simplify`, which visits and folds every op, only if one of its patterns may match.
 
-    Its patterns make one of two all-reduces that `arith` combines, drop an all-gather of a slice, and fold the shape of
-    a grid. What they do with slices of all-reduces and of all-gathers, `shard-join-collectives` has done before.
+    The patterns merge two all-reduces that an `arith` op combines, remove an all-gather of a slice, and fold the shape
+    of a grid. `shard-join-collectives` has already applied the patterns on slices of all-reduces and all-gathers.
     """
 
     name = "shard-simplify-collectives"
@@ -200,8 +201,8 @@ _UNIFORM = ("tensor.empty", "linalg.fill", *_CONSTANTS)
 
 @register
 class FoldUniformCollectives(ModulePass):
-    """Replaces a collective that only moves elements by a new tensor if its operand is an empty tensor or a splat of a
-    constant. Erases operands without uses."""
+    """Replaces a collective that only moves elements by a new tensor if its operand is a `tensor.empty` or a splat of
+    a constant. Erases operands that become unused."""
 
     name = "shard-fold-uniform-collectives"
     summary = "Folds collectives of tensors that hold one constant"
@@ -248,10 +249,10 @@ def uniform(value: Any, type_: Any) -> Any | None:
 
 @register
 class FoldEmptyTensors(ModulePass):
-    """Puts constants in the place of StableHLO operations, and of moves of sdy, whose results have no elements.
+    """Replaces StableHLO operations, and sdy operations that move data, by constants if their results have no elements.
 
-    A concatenation does without what is empty, and a reduction of nothing is its initial values. Collectives and slices
-    of what is empty, which StableHLO and the lowering to LLVM partly refuse, do not come about.
+    Empty operands of a concatenation are removed, and a reduction of an empty tensor is replaced by its initial values.
+    This avoids collectives and slices of empty tensors, some of which StableHLO and the lowering to LLVM reject.
     """
 
     name = "shard-fold-empty-tensors"
@@ -266,7 +267,7 @@ def shard_optimize_communication(
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives"),
     overlap: bool = overlap(),
 ) -> str:
-    """Each pass depends on the program alone, so the order of collectives is the same on every device."""
+    """Runs passes that depend only on the program, so the order of collectives is the same on every device."""
     common = "shard-drop-collectives,shard-fold-uniform-collectives,shard-hoist-collectives"
     sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions"
     if collectives == "stablehlo":

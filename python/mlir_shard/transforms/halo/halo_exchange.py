@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exchanges of shards with neighbours, as StableHLO in a manual computation.
 
-Where no device has a border it is padding.
+A border that no device has is padding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlir_shard.transforms.collectives.stablehlo_halo import received
 class Exchange:
     """The exchange along a dimension that is sharded along `axes`.
 
-    `is_affine` where the piece that a shard takes moves on with its number; else the pieces are in a table.
+    If `is_affine`, the start of a shard's piece is affine in the number of the shard; else the starts are in a table.
     """
 
     dim: int
@@ -36,20 +36,20 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ManualPart:
-    """The part of a program that is written for one device along `manual_axes`."""
+    """The part of a program that is manual along `manual_axes`."""
 
     builder: StablehloCollectives
     manual_axes: frozenset[str]
 
     def shards(self, sharding: TensorSharding, dim: int) -> int:
-        """The number of shards of a dimension inside."""
+        """Returns the number of shards of a dimension along the manual axes."""
         axes = sharding.dim_shardings[dim].axes
         return total_size((axis for axis in axes if axis.name in self.manual_axes), self.builder.mesh)
 
     def takes(self, shape: Sequence[int], sharding: TensorSharding) -> bool:
-        """Whether a tensor of a shape can be an operand or a result.
+        """Returns whether a tensor of a shape can be an operand or a result.
 
-        In each dimension the manual axes have to come before those that stay free, and the shards to be even.
+        In each dimension the manual axes have to come before the free ones, and the shards have to be even.
         """
         for dim, (size, of) in enumerate(zip(shape, sharding.dim_shardings, strict=True)):
             are_manual = [axis.name in self.manual_axes for axis in of.axes]
@@ -58,7 +58,7 @@ class ManualPart:
         return True
 
     def local_shape(self, shape: Sequence[int], sharding: TensorSharding) -> list[int]:
-        """The shape inside of a tensor that is of even shards outside."""
+        """Returns the local shape of a tensor with even shards."""
         return [size // self.shards(sharding, dim) for dim, size in enumerate(shape)]
 
     def build(
@@ -68,7 +68,7 @@ class ManualPart:
         out_sharding: TensorSharding,
         body: Callable[[Sequence[Any]], Any],
     ) -> Any:
-        """As `build_all`, with one result of a type, whose block `body` returns."""
+        """Builds a computation like `build_all`, with one result of a type, whose shard `body` returns."""
         return self.build_all(operands, [(type_, out_sharding)], lambda blocks: [body(blocks)])[0]
 
     def build_all(
@@ -77,9 +77,9 @@ class ManualPart:
         results: Sequence[tuple[Any, TensorSharding]],
         body: Callable[[Sequence[Any]], Sequence[Any]],
     ) -> list[Any]:
-        """The results, each of a type and sharding, of a manual computation built at the current insertion point.
+        """Builds a manual computation at the current insertion point; returns its results, each of a type and sharding.
 
-        `body` builds what is in it: the blocks of the results from those of the operands.
+        `body` builds its contents: the shards of the results from those of the operands.
         """
         names = (name for name in self.builder.mesh.axis_names if name in self.manual_axes)
         manual = sdy.ManualComputationOp(
@@ -96,13 +96,13 @@ class ManualPart:
         return list(manual.results)
 
     def local_type(self, type_: Any, sharding: TensorSharding) -> Any:
-        """The type inside of a tensor of even shards; other types are returned unchanged."""
+        """Returns the local type of a tensor with even shards, and other types unchanged."""
         if not isinstance(type_, ir.RankedTensorType) or not type_.rank:
             return type_
         return stablehlo.with_shape(type_, self.local_shape(type_.shape, sharding))
 
     def exchange(self, value: Any, padding: Any, exchange: Exchange, local: TensorSharding, *, is_zero: bool) -> Any:
-        """The pieces of an exchange; beyond the dimension there is the padding, which `is_zero` or not."""
+        """Builds an exchange; returns the pieces, with the padding beyond the dimension, which is zero if `is_zero`."""
         halo, dim = exchange.halo, exchange.dim
         # A segment that comes from `offset` shards to the left is that of the shard there, if there is one.
         segments = [
@@ -129,7 +129,7 @@ class ManualPart:
         return stablehlo.dynamic_slice(buffer, positions, shape, local)
 
     def shift(self, value: Any, dim: int, amount: int, sharding: TensorSharding) -> Any:
-        """The value inside with all elements of a sharded dimension `amount` further on; in front there are zeros."""
+        """Builds a shift of the elements of a sharded dimension by `amount`; returns the shard, with zeros in front."""
         axes = tuple(axis for axis in sharding.dim_shardings[dim].axes if axis.name in self.manual_axes)
         local = sharding.without_axes(self.manual_axes)
         shape = list(value.type.shape)

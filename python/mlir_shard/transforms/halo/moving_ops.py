@@ -26,21 +26,21 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The context of ops that are resolved in a module; `manual_axes` are manual whatever an op needs."""
+    """The context of ops that are resolved in a module; `manual_axes` are manual for all ops."""
 
     meshes: Mapping[str, Mesh]
     program: StablehloProgram
     manual_axes: frozenset[str] = frozenset()
 
     def part(self, mesh: Mesh, axes: Iterable[AxisRef]) -> ManualPart:
-        """The part of a program that is manual along the mesh axes that any of `axes` is of."""
+        """Returns the part of a program that is manual along `manual_axes` and the mesh axes of `axes`."""
         names = self.manual_axes | {axis.name for axis in axes}
         return ManualPart(self.program.on(mesh), frozenset(names))
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Elements of dimensions put `dilations` apart, `low` further on, as far as `sizes`; every stride-th of them."""
+    """Elements spread by `dilations` and shifted by `low`, up to `sizes`, of which every one at `strides` is taken."""
 
     low: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -61,7 +61,7 @@ class _Window:
 
 
 def communicates_along(op: Any, dim: int, shards: int) -> bool:
-    """Whether shards of a dimension of a pad or a slice need elements of others; True where it is dynamic."""
+    """Returns whether shards of a dimension of a pad or a slice need elements of others; True if it is dynamic."""
     if shards == 1:
         return False
     if not is_static(op):
@@ -76,7 +76,7 @@ def communicates_along(op: Any, dim: int, shards: int) -> bool:
 
 
 def sharded_on(value: Any, around: Surroundings) -> tuple[TensorSharding, Mesh] | None:
-    """Returns the sharding of a value and its mesh; None where every device has all of the value."""
+    """Returns the sharding of a value and its mesh; None if the value is replicated."""
     found = sharding_and_mesh(value, around.meshes)
     return None if found is None or found[0].is_fully_replicated else found
 
@@ -84,8 +84,8 @@ def sharded_on(value: Any, around: Surroundings) -> tuple[TensorSharding, Mesh] 
 def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) -> bool:
     """Replaces a pad or slice whose operand and result have one sharding by a halo exchange and a local op.
 
-    Returns whether the op has been dealt with, also where no device needs what another has. One that `is_alone`
-    in being made local is replaced then as well, and also where every device would get all of uneven shards.
+    Returns whether the op is resolved, also if it needs no communication. With `is_alone`, the op is made local by
+    itself: it is replaced without communication too, and also where every device would get all of uneven shards.
     """
     operand, result = op.operands[0], op.results[0]
     found = sharded_on(operand, around)
@@ -111,13 +111,13 @@ def exchange_around(op: Any, around: Surroundings, *, is_alone: bool = False) ->
 
 
 def is_static(op: Any) -> bool:
-    """Whether the first operand and the first result are tensors of static shape."""
+    """Returns whether the first operand and the first result are tensors of static shape."""
     types = (op.operands[0].type, op.results[0].type)
     return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types)
 
 
 def exchanges_of(op: Any, sharding: TensorSharding, mesh: Mesh) -> list[Exchange]:
-    """The exchange along each sharded dimension of a pad or a slice."""
+    """Returns the exchange along each sharded dimension of a pad or a slice."""
     window = _Window.of(op)
     found = []
     for dim, of in enumerate(sharding.dim_shardings):
@@ -128,7 +128,7 @@ def exchanges_of(op: Any, sharding: TensorSharding, mesh: Mesh) -> list[Exchange
 
 
 def moved(op: Any, value: Any, padding: Any, exchanges: Sequence[Exchange], part: ManualPart) -> Any:
-    """What a pad or a slice makes of a block, built inside a manual part."""
+    """Builds a pad or a slice on a shard, inside a manual part; returns the result."""
     inside = sharding_of(op.operands[0])
     assert inside is not None
     inside = inside.without_axes(part.manual_axes)
@@ -145,7 +145,7 @@ def _is_even(op: Any, exchanges: Sequence[Exchange]) -> bool:
 
 
 def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, sharding: TensorSharding) -> Any:
-    """The result of the op, from a manual computation, with even shards as long as that takes."""
+    """Returns the result of the op, from a manual computation in which shards are padded to be even."""
     value, mesh = op.operands[0], part.builder.mesh
     padding = op.operands[1] if op.name == "stablehlo.pad" else stablehlo.scalar(0, value.type.element_type)
     even = even_shape(value.type.shape, sharding, mesh)
@@ -163,7 +163,7 @@ def _exchanged(op: Any, exchanges: Sequence[Exchange], part: ManualPart, shardin
 
 
 def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int], inside: TensorSharding) -> Any:
-    """What the op does along the dimensions that are not sharded."""
+    """Applies the op along the dimensions that are not sharded; returns the result."""
 
     def only_whole(name: str) -> list[int]:
         return [0 if dim in sharded else amount for dim, amount in enumerate(elements(op.attributes[name]))]
@@ -181,7 +181,7 @@ def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int]
 
 
 def is_zero_constant(value: Any) -> bool:
-    """Whether a value is known to be a constant of zeros of a type that has them."""
+    """Returns whether a value is known to be a constant of zeros of a type that has them."""
     constant = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
     zero = stablehlo.element(value.type.element_type, 0)
     return constant is not None and constant.attributes["value"] == ir.DenseElementsAttr.get_splat(value.type, zero)

@@ -22,7 +22,7 @@ from mlir_shard.transforms.halo.moving_ops import Surroundings, is_static, shard
 
 
 class ReversedMeshes:
-    """The meshes of a module with their devices in the opposite order, defined when they are first asked for."""
+    """The meshes of a module with their devices in the opposite order, defined when they are first needed."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -31,7 +31,7 @@ class ReversedMeshes:
             self._names.setdefault(mesh, name)
 
     def reference(self, mesh: Mesh, ref: str | Mesh, location: Any) -> str | Mesh:
-        """How to refer to a mesh; it is named for the one it is the reverse of, or said in place where that is."""
+        """Returns a symbol of a mesh, named after `ref`, the mesh that it reverses; the mesh itself if `ref` is one."""
         if isinstance(ref, Mesh):
             return mesh
         if mesh not in self._names:
@@ -43,10 +43,10 @@ class ReversedMeshes:
 
 
 def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes) -> bool:
-    """Gives a reverse a result on the mesh of reversed order, resharded to where it was.
+    """Gives a reverse a result on the mesh in reversed order, which is resharded to the original order.
 
-    What makes the last shards full moves to the front before, so that it is at the end again after. Returns whether the
-    op has been dealt with, which it is too where none of its sharded dimensions is reversed.
+    The padding of the last shards is moved to the front first, so that it is at the end after the reverse. Returns
+    whether the op is resolved, also if none of its sharded dimensions is reversed.
     """
     operand, result = op.operands[0], op.results[0]
     found = sharded_on(operand, around)
@@ -85,7 +85,7 @@ def reverse_across_devices(op: Any, around: Surroundings, meshes: ReversedMeshes
 def _with_padding_in_front(
     value: Any, even: list[int], dims: Sequence[int], sharding: TensorSharding, part: ManualPart
 ) -> Any:
-    """The value of shape `even`, what is added before the elements in `dims`, behind them in the others."""
+    """Returns the value padded to the shape `even`, in front of the elements in `dims`, behind them in the others."""
     amounts = {dim: even[dim] - value.type.shape[dim] for dim in dims if even[dim] > value.type.shape[dim]}
     if even == list(value.type.shape):
         return value

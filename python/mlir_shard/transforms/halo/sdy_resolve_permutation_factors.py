@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements along a sharded dimension, as pads, slices and windows do, become ones that do not."""
+"""Replaces ops that move elements along a sharded dimension, as pads, slices and windows do, by ops that do not."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ MOVING = ("stablehlo.pad", "stablehlo.slice")
 
 @register
 class ResolvePermutationFactors(ModulePass):
-    """Has shards of permutation factors exchanged between neighbours, or the factors replicated.
+    """Exchanges the shards of permutation factors between neighbours, or replicates the factors.
 
-    Operands and results must have one sharding, as `sdy-insert-explicit-reshards` leaves them. With the exchange, a
-    StableHLO pad, slice or reshape becomes a manual computation of collective permutes, and a reverse gets a result on
-    a mesh with its devices in the opposite order, resharded after it. An exchange over several hops in which each
-    device would get all shards is not made. Then, without the option, and for all other ops, the factors are
-    replicated: operands are resharded before and results after. A reshape has no such factor; it is treated where it
-    splits or joins dimensions of uneven shards, other than along block boundaries.
+    Operands and results must have one sharding, as after `sdy-insert-explicit-reshards`. With an exchange, a StableHLO
+    pad, slice or reshape becomes a manual computation of collective permutes, and a reverse gets a result on a mesh
+    with the devices in opposite order, which is resharded afterwards. No exchange is made over several hops in which
+    each device would receive all shards. In that case, with `enable-halo-exchange` off, and for all other ops, the
+    factors are replicated: operands are resharded before the op, and results after it. A reshape has no permutation
+    factor; it is resolved if it splits or merges dimensions of uneven shards, unless it keeps the shard boundaries.
     """
 
     name = "sdy-resolve-permutation-factors"
@@ -62,7 +62,7 @@ class ResolvePermutationFactors(ModulePass):
 
 
 def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchange: bool) -> None:
-    """What the pass does. Raises PassFailure where an op has no valid rule."""
+    """Resolves permutation factors as the pass does; raises PassFailure if an op has no valid rule."""
     meshes = ReversedMeshes(module)
     representatives = ModuleArrays(module, (sdy.SHARDING,)).representatives()
     names = {one.name for one in representatives if _may_resolve(one)}
@@ -78,7 +78,7 @@ def resolve_permutation_factors(module: Any, around: Surroundings, *, by_exchang
 
 
 def _may_resolve(op: Any) -> bool:
-    """Whether something may be done around ops of the same signature."""
+    """Returns whether ops of the same signature may need to be resolved."""
     if op.name.startswith(("sdy.", "func.", "builtin.")):
         return False
     if op.name == "stablehlo.reshape" or depends_on_context(op):
@@ -129,7 +129,7 @@ def _replicate(op: Any, rule: OpShardingRule, around: Surroundings) -> None:
 def _stays_local(
     op: Any, dim: int, operand: TensorSharding | None, result: TensorSharding | None, around: Surroundings
 ) -> bool:
-    """Whether a pad or a slice, whose factors are its dimensions, needs nothing of other devices along one."""
+    """Returns whether a pad or a slice, whose factors are its dimensions, needs no other shards along one."""
     found = op_mesh((operand,), around.meshes)
     if operand is None or found is None or not operand.is_equivalent(result):
         return False

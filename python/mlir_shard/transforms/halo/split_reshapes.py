@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reshapes whose blocks are not the same elements before and after, as shards are not even."""
+"""Reshapes whose shards have different elements before and after, because shards are uneven."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class ShardedReshape:
             self._axes += self._axes_of(before, group.operand_dims) + self._axes_of(after, group.result_dims)
 
     def is_local(self) -> bool:
-        """Whether every device has in its block before what it has to have after."""
+        """Returns whether the shard of every device has the same elements before and after the reshape."""
         sides = (self._before, self._shape, self._after, self._new_shape, self._mesh)
         return not self._uneven or holds_equal_blocks(*sides)
 
     def exchange(self, around: Surroundings) -> bool:
-        """Replaces the reshape by an exchange with neighbours and a reshape of each block.
+        """Replaces the reshape by an exchange with neighbours and a reshape of each shard.
 
-        Changes nothing, and returns so, where that cannot be: where anything but one dimension is split, or a block is
-        not next to where it has to go.
+        Returns False, without a change, if this is not possible: if anything but one dimension is split, or elements
+        move further than to a neighbour.
         """
         if not cuts_alike(self._before, self._shape, self._after, self._new_shape, self._mesh):
             return False
@@ -68,7 +68,7 @@ class ShardedReshape:
         return True
 
     def replicate(self) -> None:
-        """Replaces the reshape by one along which the uneven groups are not sharded, between reshards."""
+        """Replaces the reshape by one in which the dimensions of uneven groups are not sharded, between reshards."""
         op = self._op
         with ir.InsertionPoint(op), op.location:
             whole = sdy.ReshardOp(op.operands[0], self._without_uneven(self._before)).operation.results[0]
@@ -137,7 +137,7 @@ class ShardedReshape:
 
 
 def resolve_reshape(op: Any, around: Surroundings, *, by_exchange: bool) -> None:
-    """Makes a reshape one that each device can do, where operand and result are sharded along the same axes."""
+    """Makes a reshape local if its operand and result are sharded along the same axes in the same order."""
     found, after = sharding_and_mesh(op.operands[0], around.meshes), sharding_of(op.results[0])
     if found is None or after is None or not is_static(op):
         return

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes that add data-flow edges as operations, around ops with regions and around functions and calls.
 
-An edge is where propagation and constraints see what all its values share.
+An edge has the sharding that all its values share, for propagation and constraints.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mlir_shard.transforms.shardings import Side, shardings_of
 
 @register
 class AddDataFlowEdges(ModulePass):
-    """Puts a `sdy.data_flow_edge` behind each value that owns a data-flow edge; it takes the value's sharding.
+    """Inserts a `sdy.data_flow_edge` after each value that owns a data-flow edge, with the sharding of the value.
 
-    Owners are results, and block arguments of manual and named computations. What has no static shape gets none.
+    Owners are results, and block arguments of manual and named computations. Values without a static shape get no edge.
     """
 
     name = "sdy-add-data-flow-edges"
@@ -46,8 +46,9 @@ class AddDataFlowEdges(ModulePass):
 
 @register
 class AddFuncDataFlowEdges(ModulePass):
-    """Puts a `sdy.func_data_flow_edge` behind each argument of each function but the main one, and behind each result
-    of each call; it takes the sharding of that. What has an edge keeps it, and what has no static shape gets none."""
+    """Inserts a `sdy.func_data_flow_edge` after each argument of each function except the main one, and after each
+    result of each call, with the sharding of that value. Values that have an edge keep it, and values without a static
+    shape get none."""
 
     name = "sdy-add-func-data-flow-edges"
     summary = "Adds an edge behind every argument of a function and every result of a call"
@@ -63,7 +64,7 @@ class AddFuncDataFlowEdges(ModulePass):
             for argument, sharding in zip(block.arguments, shardings_of(function, Side.ARGUMENTS), strict=True):
                 _add_edge(argument, sharding, function.location, point)
         for call in calls:
-            # The edges keep the order of the results: each goes right behind the call, the last one first.
+            # The edges keep the order of the results: each is inserted right behind the call, the last one first.
             for result in reversed(call.results):
                 _add_edge(result, sdy.get_sharding(result), call.location, ir.InsertionPoint.after(call))
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The axes that operations of sdy name besides those in shardings, and these axes on another mesh."""
+"""The axes in attributes of sdy operations other than shardings, and their conversion to another mesh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlir_shard.sharding.common_mesh import MeshChange
 
 
 def ops_with_axes(module: Any) -> Iterator[tuple[Any, TensorSharding]]:
-    """The operations of sdy that name axes besides those in shardings, with a sharding on the mesh of these axes."""
+    """Yields the sdy operations with axes outside of shardings, each with a sharding on the mesh of these axes."""
     for op in operations_where(module, lambda name: name.startswith("sdy.")):
         if not any(True for _ in axis_values(op)):
             continue
@@ -37,7 +37,7 @@ def ops_with_axes(module: Any) -> Iterator[tuple[Any, TensorSharding]]:
 
 
 def axis_values(op: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of an operation that name axes, and their values."""
+    """Yields the names and values of the attributes of an operation that list axes."""
     for name in op.attributes:
         attribute = op.attributes[name]
         value = attribute.value if isinstance(attribute, SdyAttribute) else None
@@ -46,7 +46,7 @@ def axis_values(op: Any) -> Iterator[tuple[str, Any]]:
 
 
 def axes_in(op: Any) -> Iterator[AxisRef]:
-    """The axes that an operation names."""
+    """Returns the axes that the attributes of an operation list."""
     found: list[AxisRef] = []
 
     def note(axes: Iterable[AxisRef]) -> tuple[AxisRef, ...]:
@@ -59,13 +59,13 @@ def axes_in(op: Any) -> Iterator[AxisRef]:
 
 
 def change_axes(op: Any, change: MeshChange) -> None:
-    """Replaces the axes that an operation names by the same devices' on another mesh."""
+    """Replaces the axes that an operation lists by those of the same devices on another mesh."""
     for name, value in axis_values(op):
         op.attributes[name] = sdy.attribute(_changed(value, change.axes), op.context)
 
 
 def _changed(value: Any, changed: Callable[[Iterable[AxisRef]], tuple[AxisRef, ...]]) -> Any:
-    """The value with each list of axes changed."""
+    """Returns the value with each list of axes changed."""
     if isinstance(value, AxisRefList):
         return AxisRefList(changed(value))
     if isinstance(value, ListOfAxisRefLists):
@@ -76,7 +76,7 @@ def _changed(value: Any, changed: Callable[[Iterable[AxisRef]], tuple[AxisRef, .
 
 
 def shardings_within(root: Any) -> Iterator[tuple[Any, str, TensorSharding | TensorShardingPerValue]]:
-    """The shardings that an operation and those in its regions have as attributes, each with its holder and name."""
+    """Yields the sharding attributes of an operation and of those in its regions: operation, name and value."""
     for op in (root, *ops_below(root)):
         for name in op.attributes:
             attribute = op.attributes[name]

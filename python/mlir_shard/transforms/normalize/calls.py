@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes on calls: a function for each call, calls imported or inlined, functions in the order of calls."""
+"""Passes on calls that copy a function for each call, import or inline calls, and order functions by calls."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ from mlir_shard.transforms.shardings import Side, shardings_of, shardings_per_va
 
 @register
 class FlattenCallGraph(ModulePass):
-    """Gives every call but the first of a function a copy of the function, and of all that it calls.
+    """Gives every call of a function except the first one its own copy of the function and of all functions it calls.
 
-    A copy has the name of the original in `sdy.original_func_name`. Functions that are only declared stay shared;
-    recursive calls are refused.
+    A copy holds the name of the original in `sdy.original_func_name`. Functions that are only declared stay shared;
+    recursive calls are rejected.
     """
 
     name = "sdy-flatten-call-graph"
@@ -84,12 +84,12 @@ class FlattenCallGraph(ModulePass):
 
 
 EXECUTION_THREAD = "execution_thread"
-# The attributes of a call that are about calling, not about what it computes.
+# The attributes of a call that a named computation does not keep.
 _CALL_ATTRIBUTES = ("callee", "arg_attrs", "res_attrs", "no_inline", sdy.SHARDING)
 
 
 class CalledFunctions:
-    """Puts named computations in the place of calls; what functions have in common is made once."""
+    """The replacement of calls by named computations; attributes that functions share are built once."""
 
     def __init__(self, functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> None:
         self._meshes = meshes
@@ -101,7 +101,7 @@ class CalledFunctions:
         self._lengths: dict[Any, dict[str, Any]] = {}
 
     def put(self, name: str, body: Any, call: Any, out_shardings: Any) -> Any:
-        """Makes a call of a function a computation with the body of `body`, and gives that."""
+        """Replaces a call of a function by a computation with the body of `body`; returns the computation."""
         symbol, original, type_, _, thread = self._attributes[name]
         try:
             attributes = {"name": original or symbol, **self._lengths_of(type_)}
@@ -122,7 +122,7 @@ class CalledFunctions:
         return replace(call, COMPUTATION, attributes, dropped=(*_CALL_ATTRIBUTES, EXECUTION_THREAD), body=body)
 
     def end(self, name: str, computation: Any) -> None:
-        """Has a computation with the body of a function return what the function did."""
+        """Replaces the terminator of a computation with the body of a function by `sdy.return`."""
         lengths = self._lengths_of(self._attributes[name][2])
         replace(terminator(computation), "sdy.return", {OPERAND_LENGTHS: lengths[RESULT_LENGTHS]})
 
@@ -146,11 +146,12 @@ class CalledFunctions:
 
 @register
 class ImportFuncCalls(ModulePass):
-    """Makes a named computation of each call, with the body of the function, which goes; further calls get copies.
+    """Replaces each call by a named computation with the body of the function, and erases the function; further calls
+    of it get copies of the body.
 
-    Arguments keep the shardings of the function's arguments, results those of the call. Calls of functions that are
-    only declared stay. Refused are recursive calls, functions of several blocks, and calls of which the types of
-    arguments or of results change more than 1,023 times.
+    The arguments keep the shardings of the function's arguments, the results those of the call. Calls of functions that
+    are only declared stay. Recursive calls are rejected, and so are calls of functions with several blocks, and calls
+    in whose arguments or results the type changes more than 1,023 times.
     """
 
     name = "sdy-import-func-calls"
@@ -206,7 +207,7 @@ def _of_one_block(function: Any) -> Any:
 
 @register
 class PreOrderFuncs(ModulePass):
-    """Moves the functions to the end of the module, each behind those that call it. Declarations stay."""
+    """Moves the functions to the end of the module, each after its callers. Declarations stay where they are."""
 
     name = "sdy-pre-order-funcs"
     summary = "Orders functions so that callers come before what they call"
@@ -226,14 +227,14 @@ class PreOrderFuncs(ModulePass):
 
 
 def _are_last(block: Any, count: int) -> bool:
-    """Whether functions are the last operations of a module, and there are as many."""
+    """Returns whether the last `count` operations of a module are functions."""
     names = [one.operation.name for one in block.operations]
     return all(name == "func.func" for name in names[len(names) - count :])
 
 
 @register
 class PropagateShardingFromFuncToCall(ModulePass):
-    """Gives each call without result shardings those of the function it calls, where that has any."""
+    """Gives each call without result shardings the result shardings of the function that it calls, if there are any."""
 
     name = "sdy-propagate-sharding-from-func-to-call"
     summary = "Gives calls without result shardings those of the function"
@@ -265,13 +266,13 @@ Shardings = Sequence[TensorSharding | None]
 
 @register
 class InlineCalls(ModulePass):
-    """Inlines calls of functions, whatever is in these, and named computations without data-flow edges.
+    """Inlines calls of functions, whatever operations they contain, and named computations without data-flow edges.
 
-    A composite of StableHLO that has no sharding rule of its own is a call of its decomposition.
-    Shardings of the function's arguments and of the results become sharding constraints. A call or function that says
-    `no_inline` becomes a named computation, for `sdy-export-named-computations` to make a call of again. Recursive
-    calls, and those of functions that are only declared or have several blocks, stay: their operands are constrained to
-    the shardings that the function gives its arguments, and their results have those of its results.
+    A StableHLO composite without a sharding rule of its own is treated as a call of its decomposition. Shardings of
+    the function's arguments and results become sharding constraints. If a call or its function has the attribute
+    `no_inline`, the call becomes a named computation, which `sdy-export-named-computations` turns into a call again.
+    Recursive calls, and calls of functions that are only declared or have several blocks, stay: their operands are
+    constrained to the shardings of the function's arguments, and results without a sharding get the function's.
     """
 
     name = "shard-inline-calls"
@@ -288,7 +289,7 @@ class InlineCalls(ModulePass):
         calls = _Calls(op, graph)
         order = graph.post_order
         graph.reject_doubling(order)
-        # A function comes after those it calls, but for one on the way back to itself.
+        # A function comes after those it calls, except for recursive calls.
         waiting, inlined = set(order), set()
         changed: list[Any] = []  # Capsules.
         for name in order:
@@ -309,7 +310,7 @@ _DECOMPOSITION = "decomposition"
 
 
 def _call_decompositions(module: Any) -> bool:
-    """Makes calls of the composites that only their decompositions can partition; returns whether there are any."""
+    """Replaces composites without a sharding rule by calls of their decompositions; returns whether there are any."""
     called = False
     for composite in held_operations(module, _COMPOSITE):
         if not len(composite.regions) and sdy.SHARDING_RULE not in composite.attributes and not has_rule(composite):
@@ -320,7 +321,7 @@ def _call_decompositions(module: Any) -> bool:
 
 
 class _Calls:
-    """Replaces the calls of a module; what functions have in common is found once."""
+    """The replacement of the calls of a module; the shardings of a function are read once."""
 
     def __init__(self, module: Any, graph: CallGraph) -> None:
         self._meshes = sdy.meshes(module)
@@ -330,9 +331,9 @@ class _Calls:
         self._results_of = cache(lambda name: shardings_per_value(graph.functions[name], Side.RESULTS, self._meshes))
 
     def replace(self, call: Any, name: str, *, can_inline: bool) -> list[Any] | None:
-        """Inlines a call of the function `name`, or makes of it what it has to be where it cannot be inlined.
+        """Inlines a call of the function `name`; one that cannot be inlined is constrained or becomes a computation.
 
-        Returns the capsules of what has changed, None where it was not inlined.
+        Returns the capsules of the changed operations; None if the call was not inlined.
         """
         function = self._functions.get(name)
         if function is None:
@@ -362,7 +363,7 @@ class _Calls:
 
 
 def _inline(call: Any, function: Any, arguments: Shardings, results: Shardings | None) -> list[Any]:
-    """Inlines a call; returns the capsules of what was made, and of what uses its results but for other calls."""
+    """Inlines a call; returns the capsules of new operations, and of the users of its results that are not calls."""
     constraints = _constrain_operands(call, arguments)
     after = ir.InsertionPoint.after(call)
     for result, sharding in zip(call.results, results or (), strict=results is not None):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sdy meshes and shardings become upstream's annotations: `shard.grid`, `shard.sharding` and `shard.shard`.
+"""Converts sdy meshes and shardings to upstream's annotations: `shard.grid`, `shard.sharding` and `shard.shard`.
 
 Uneven shards are given by upstream's `sharded_dims_offsets`.
 """
@@ -25,7 +25,7 @@ from mlir_shard.transforms.shardings import transform_shardings
 
 
 def offsets_of_blocks(shape: Sequence[int], blocks: Sequence[int | None]) -> tuple[int, ...]:
-    """The offsets of a tensor of static `shape` whose dimensions are in `blocks` blocks, None where not split."""
+    """Returns the offsets of shards of a static `shape`; `blocks` has their number per dimension, None if not split."""
     offsets: list[int] = []
     for size, count in zip(shape, blocks, strict=True):
         if count is not None:
@@ -35,19 +35,19 @@ def offsets_of_blocks(shape: Sequence[int], blocks: Sequence[int | None]) -> tup
 
 
 def has_uneven_blocks(shape: Sequence[int], blocks: Sequence[int | None]) -> bool:
-    """Whether some dimension is not a multiple of its number of blocks."""
+    """Returns whether some dimension is not divisible by its number of shards."""
     return any(count is not None and size % count for size, count in zip(shape, blocks, strict=True))
 
 
-# What only steers propagation, and passes its operand on or has no result.
+# The ops that only steer propagation; their result is equal to their operand, or they have none.
 _STEERING = ("sdy.propagation_barrier", "sdy.sharding_group")
 
 
 def _reshards(op: Any) -> bool:
-    """Whether an operation's result is the same tensor as its operand but for the sharding.
+    """Returns whether an operation's result is the same tensor as its operand except for the sharding.
 
-    Of a global tensor that holds of reductions too: upstream reduces where it makes the operation local that leaves
-    partial values.
+    For global tensors this includes reductions: upstream reduces when it makes the operation local that leaves partial
+    sums.
     """
     if op.name in ("sdy.sharding_constraint", "sdy.reshard"):
         return True
@@ -57,9 +57,9 @@ def _reshards(op: Any) -> bool:
 def annotate_function(function: Any, grids: dict[str, DeviceGrid], *, complete: bool) -> None:
     """Replaces the sdy shardings of a `func.func` by annotations.
 
-    Complete is every argument, and every result of an operation in the function's own blocks, with what has no
-    sharding replicated, and each use through an annotation for users. Otherwise only what has a sharding is
-    annotated, once. Raises PassFailure for what cannot be said.
+    If `complete`, annotates every argument, and every result of an operation in the function's own blocks, values
+    without a sharding as replicated, and adds an annotation for users. Otherwise annotates only values with a
+    sharding, once. Raises PassFailure for shardings that annotations cannot express.
     """
     if not function.regions[0].blocks:
         _reject_shardings_of_declaration(function)
@@ -77,7 +77,7 @@ def _reject_shardings_of_declaration(function: Any) -> None:
 
 
 class _Annotations:
-    """Writes the annotations of a function; each distinct `shard.sharding` once, at its beginning."""
+    """The writer of the annotations of a function; each distinct `shard.sharding` is written once, at its beginning."""
 
     def __init__(self, function: Any, grids: dict[str, DeviceGrid], complete: bool) -> None:
         self._function = function
@@ -104,7 +104,7 @@ class _Annotations:
             op.erase()
 
     def _values(self, ops: list[Any]) -> Iterator[tuple[Any, TensorSharding | None]]:
-        """The tensors to annotate, with their shardings: arguments, then results in text order."""
+        """Yields the tensors to annotate, with their shardings: arguments, then results in text order."""
         for block in self._function.regions[0].blocks:
             for argument in block.arguments:
                 yield from self._candidate(argument, is_top=True)
@@ -123,18 +123,18 @@ class _Annotations:
                 yield value, sharding
 
     def _says_nothing(self, sharding: TensorSharding) -> bool:
-        """Whether the sharding is as good as none: open and without axes, or of the mesh without axes."""
+        """Returns whether the sharding is equivalent to none: open and without axes, or on a mesh without axes."""
         if sharding.unreduced_axes or not sharding.is_fully_replicated:
             return False
         return sharding.is_fully_open or sharding.mesh_or_ref not in self._grids
 
     def _is_known(self, value: Any, sharding: TensorSharding) -> bool:
-        """Whether the value's own annotation is the same."""
+        """Returns whether the value itself is annotated with an equivalent sharding."""
         known = None if _is_annotation(value) else sdy.get_sharding(value)
         return known is not None and not self._says_nothing(known) and sharding.is_equivalent(known)
 
     def _default_grid(self, values: list[tuple[Any, TensorSharding | None]], replaced: list[Any]) -> str | None:
-        """The grid on which what has no sharding is replicated; None where the function shards nothing."""
+        """Returns the grid on which values without a sharding are replicated; None if the function has no shardings."""
         returned = range(len(self._function.attributes["function_type"].value.results))
         shardings = [
             *(sharding for _, sharding in values),
@@ -153,7 +153,7 @@ class _Annotations:
         return names[0] if names else None
 
     def _replace(self, op: Any) -> None:
-        """Has the users of an operation that only changes or steers the sharding of its operand do without it."""
+        """Replaces the result of an op that only changes or steers a sharding by its operand, annotated if needed."""
         if not len(op.results):
             return
         operand, result = op.operands[0], op.results[0]
@@ -176,7 +176,7 @@ class _Annotations:
             op.operands[index] = self._for_users(operand, written, op)
 
     def _for_users(self, value: Any, written: Any, user: Any) -> Any:
-        """An annotation of `value` for users, in front of one; arguments are annotated before it."""
+        """Builds an annotation of `value` for users before `user`; annotations of arguments come before it."""
         with ir.InsertionPoint(user), user.location:
             annotation = shard.annotate(value, written, for_users=True)
         if user == self._first:
@@ -206,7 +206,7 @@ class _Annotations:
         return insertion_point_after(value)
 
     def _written(self, sharding: TensorSharding, value: Any) -> Any:
-        """The `shard.sharding` that has the meaning of an sdy sharding of a value."""
+        """Returns the `shard.sharding` with the meaning of an sdy sharding of a value."""
         grid = self._grid_of(sharding, value)
         axes = tuple(grid.axes(dim.axes) for dim in sharding.dim_shardings)
         blocks = [grid.blocks(dim) if dim else None for dim in axes]
@@ -239,7 +239,7 @@ class _Annotations:
         return self._grids[name]
 
     def _blamed(self, value: Any) -> Any:
-        """The operation that a diagnostic about a value points at."""
+        """Returns the operation that a diagnostic about a value points at."""
         return self._function if isinstance(value.owner, ir.Block) else value.owner
 
 
@@ -257,7 +257,7 @@ def _is_annotation(value: Any) -> bool:
 
 
 def _strip(function: Any) -> None:
-    """Removes what sdy has in attributes of the function and of its operations."""
+    """Removes the attributes of sdy from the function and its operations."""
     for key in ("arg_attrs", "res_attrs"):
         if key in function.attributes:
             kept = [_without_sdy(attrs) for attrs in function.attributes[key]]
@@ -276,7 +276,7 @@ def _without_sdy(attrs: Any) -> Any:
 
 
 def _description(value: Any) -> str:
-    """How a diagnostic names a value."""
+    """Returns the description of a value for a diagnostic."""
     if isinstance(value.owner, ir.Block):
         return f"argument {ir.BlockArgument(value).arg_number}"
     index = next(index for index, result in enumerate(value.owner.results) if result == value)
@@ -285,15 +285,15 @@ def _description(value: Any) -> str:
 
 @register
 class ConvertSdyToShard(ModulePass):
-    """Makes a `shard.grid` of each mesh and annotates every tensor as upstream's `shard-partition` requires: each
-    argument and result by a `shard.shard`, and what users take of it by one that annotates for users. What has no
-    sharding is annotated as replicated.
+    """Replaces each mesh by a `shard.grid` and annotates every tensor as upstream's `shard-partition` requires: each
+    argument and result by a `shard.shard`, and its uses by one that annotates for users. Tensors without a sharding are
+    annotated as replicated.
 
-    Where sub-axes shard, the grid has an axis for each part. Names of axes are kept in the attribute
-    `mlir_shard.axis_names` of the grid, blocks of different sizes are said by `sharded_dims_offsets`; constraints,
-    reshards and those collectives that change no more than the sharding become annotations for users. What only
-    steers propagation is dropped: open dimensions, priorities, replicated axes, sharding rules. Unreduced axes,
-    devices out of order, manual computations and all else that upstream's annotations cannot express are refused.
+    If tensors are sharded on sub-axes, the grid has an axis for each part. The names of axes are kept in the attribute
+    `mlir_shard.axis_names` of the grid, and shards of different sizes are described by `sharded_dims_offsets`.
+    Constraints, reshards and collectives that change only the sharding become annotations for users. Attributes that
+    only steer propagation are dropped: open dimensions, priorities, replicated axes, sharding rules. Unreduced axes,
+    reordered devices, manual computations and all else that upstream's annotations cannot express are rejected.
     """
 
     name = "convert-sdy-to-shard"
@@ -312,7 +312,7 @@ class ConvertSdyToShard(ModulePass):
 
 
 def _functions(module: Any) -> list[Any]:
-    """The functions of the module; shardings elsewhere are refused."""
+    """Returns the functions of the module; raises PassFailure for shardings elsewhere."""
     functions = []
     for op in ops_below(module, enters=lambda op: op.name != "func.func"):
         if op.name == "func.func":
@@ -327,7 +327,7 @@ def _functions(module: Any) -> list[Any]:
 
 
 def _grids(module: Any) -> dict[str, DeviceGrid]:
-    """The grids of the meshes that have axes, by name: coarse, but with an axis for each sub-axis that is used."""
+    """Returns the grids of the meshes that have axes, by name; axes are split only where sub-axes of them are used."""
     axes: dict[str, dict[AxisRef, None]] = {}
 
     def note(sharding: TensorSharding) -> TensorSharding:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Upstream's sharding annotations, `shard.grid`, `shard.sharding` and `shard.shard`, become sdy's."""
+"""Converts upstream's sharding annotations, `shard.grid`, `shard.sharding` and `shard.shard`, to those of sdy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ def _is_of_shard(name: str) -> bool:
 
 @register
 class ConvertShardToSdy(ModulePass):
-    """Makes a mesh of each `shard.grid`, its axes named `axis_0`, `axis_1`, ... or as the grid's attribute
-    `mlir_shard.axis_names` has, and closed shardings of annotations.
+    """Replaces each `shard.grid` by a mesh, and annotations by closed shardings. The axes of a mesh are named `axis_0`,
+    `axis_1`, ... or as in the grid's attribute `mlir_shard.axis_names`.
 
-    A `shard.shard` that annotates the value itself gives that value its sharding, as an argument's or an op's
-    attribute; one that annotates for users becomes a `sdy.sharding_constraint`, or nothing where it says what the
-    value's own sharding says. What a function returns through a `shard.shard` gives the function's result its
-    sharding. Halo sizes, offsets other than those of sdy's blocks, dynamic grids and shardings that are computed on
-    are refused.
+    A `shard.shard` that annotates the value itself becomes the sharding attribute of that argument or operation. One
+    that annotates for users becomes a `sdy.sharding_constraint`, or is erased if the value has the same sharding. If a
+    function returns the result of a `shard.shard`, the function's result gets its sharding as well. Halo sizes, offsets
+    that differ from those of sdy's shards, dynamic grids and shardings that other operations use are rejected.
     """
 
     name = "convert-shard-to-sdy"
@@ -136,7 +135,7 @@ def _closed_sharding(op: Any, rank: int, name: str, mesh: Mesh) -> TensorShardin
 
 
 def _holds_sharding(value: Any) -> bool:
-    """Whether the value can have a sharding of its own: a function's argument, or the result of an op but sdy's."""
+    """Returns whether a value can have a sharding: an argument of a function, or a result of an op outside of sdy."""
     if isinstance(value.owner, ir.Block):
         return value.owner.owner.operation.name == "func.func"
     return not value.owner.operation.name.startswith("sdy.")

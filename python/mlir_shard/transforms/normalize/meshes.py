@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes on meshes: inlined in shardings, lifted to one symbol each, and without axes of size one."""
+"""Passes on meshes that inline them in shardings, lift them to one symbol each, and remove axes of size one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mlir_shard.transforms.shardings import shardings_in, transform_shardings
 
 @register
 class InlineMeshes(ModulePass):
-    """Puts the mesh in place of its symbol in every sharding and in the replica groups of StableHLO's collectives, and
-    erases the `sdy.mesh` operations."""
+    """Replaces the symbol of a mesh by the mesh in every sharding and in the replica groups of StableHLO collectives,
+    and erases the `sdy.mesh` operations."""
 
     name = "sdy-inline-meshes"
     summary = "Inlines meshes in shardings and erases their definitions"
@@ -47,12 +47,12 @@ STABLEHLO_MESH = "stablehlo.mesh"
 
 @register
 class LiftInlinedMeshes(ModulePass):
-    """Puts a symbol in place of each mesh that a sharding or the replica groups of a StableHLO collective hold, and
-    erases definitions of a mesh that has one already.
+    """Replaces each mesh in a sharding, or in the replica groups of a StableHLO collective, by a symbol, and erases
+    definitions of a mesh that already has one.
 
-    A new mesh of one device i and no axes is called `maximal_mesh_i`, one of no devices `empty_mesh`, and any other
-    the first of `mesh`, `mesh_0`, `mesh_1`, ... that is free. Every definition has its mesh in StableHLO's form too,
-    in the attribute `stablehlo.mesh`.
+    A new mesh of one device i and no axes is called `maximal_mesh_i`, and one of no devices `empty_mesh`. Any other new
+    mesh gets the first unused name of `mesh`, `mesh_0`, `mesh_1`, ... Every definition also holds its mesh in
+    StableHLO's form, in the attribute `stablehlo.mesh`.
     """
 
     name = "sdy-lift-inlined-meshes"
@@ -79,9 +79,9 @@ class LiftInlinedMeshes(ModulePass):
 
 
 class _MeshSymbols:
-    """The meshes of a module by symbol, of equal ones the first alone: the others are erased.
+    """The symbols of the meshes of a module; only the first of equal meshes is kept, and the others are erased.
 
-    is_changed: whether the module has other meshes since.
+    is_changed: whether the module has changed.
     """
 
     def __init__(self, module: Any) -> None:
@@ -101,11 +101,11 @@ class _MeshSymbols:
                 self._names[mesh], self._definitions[mesh] = name, op
 
     def is_replaced(self, mesh_or_ref: str | Mesh) -> bool:
-        """Whether `name_for` gives another symbol in place of this mesh or symbol."""
+        """Returns whether `name_for` returns another symbol for this mesh or symbol."""
         return isinstance(mesh_or_ref, Mesh) or mesh_or_ref in self._kept
 
     def name_for(self, mesh_or_ref: str | Mesh) -> str:
-        """The symbol of a mesh, defined where it is new; of an erased definition, that of the one kept."""
+        """Returns the symbol of a mesh, defining it if it is new; for that of an erased definition, the kept one."""
         if isinstance(mesh_or_ref, str):
             return self._kept.get(mesh_or_ref, mesh_or_ref)
         if mesh_or_ref not in self._names:
@@ -154,9 +154,9 @@ def _stablehlo_mesh(mesh: Mesh, context: Any) -> Any:
 
 @register
 class RemoveSizeOneAxes(ModulePass):
-    """Takes axes of size one out of every sharding: they shard nothing, and would only conflict.
+    """Removes axes of size one from every sharding: they shard nothing, and would only cause conflicts.
 
-    Meshes, and the axes that a computation is manual on, keep them.
+    Meshes, and the manual axes of computations, keep them.
     """
 
     name = "sdy-remove-size-one-axes"

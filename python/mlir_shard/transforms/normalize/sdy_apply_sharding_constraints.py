@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding constraints that dictate the sharding of what they constrain."""
+"""Applies sharding constraints that determine the sharding of their operands."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ EDGE = "sdy.data_flow_edge"
 
 @register
 class ApplyShardingConstraints(ModulePass):
-    """Gives the operand of a fully closed sharding constraint the constraint's sharding, where it has none and where
-    no other constraint on it has another one. The operands of manual computations are constrained like that too.
+    """Gives the operand of a fully closed sharding constraint the sharding of the constraint, if the operand has no
+    sharding and no other constraint on it has a different one. In-shardings of manual computations are applied to
+    their operands in the same way.
 
-    Where the operand shares its sharding with others by a data-flow edge, its users get the constraint in its place
-    instead. And a chain of constraints on a tensor that nothing else constrains decides how the tensor is sharded
-    from there on: what uses it after the chain, but for the return, uses the chain's end.
+    If the operand belongs to a data-flow edge, its users use the result of the constraint instead. If a chain of
+    constraints starts at a tensor that nothing else constrains, the last one determines the sharding from there on:
+    later users of the tensor, except the return, use the result of the last constraint.
     """
 
     name = "sdy-apply-sharding-constraints"
@@ -62,7 +63,7 @@ class ApplyShardingConstraints(ModulePass):
 
 
 class _Changes:
-    """Applies constraints, and keeps the ops that this makes, moves or gives attributes."""
+    """The application of constraints, with the ops that it creates, moves or gives attributes."""
 
     def __init__(self) -> None:
         self.ops: list[Any] = []
@@ -82,7 +83,7 @@ class _Changes:
             record.applied(constraint, before)
 
     def apply_to_operand(self, computation: Any, index: int, sharding: TensorSharding) -> None:
-        """Applies the sharding of an operand of a manual computation to that."""
+        """Applies the sharding that a manual computation has for an operand to the operand."""
         tensor = computation.operands[index]
 
         def added() -> Any:
@@ -92,9 +93,9 @@ class _Changes:
         self._apply(tensor, sharding, added)
 
     def _apply(self, tensor: Any, sharding: TensorSharding, constraint_behind: Callable[[], Any]) -> None:
-        """Gives a tensor the sharding that it is constrained to, where that is dictated.
+        """Gives a tensor without a sharding that of a constraint if it is fully closed and no other constraint differs.
 
-        constraint_behind: gives a constraint to that sharding right behind the tensor, called where one is needed.
+        constraint_behind: returns a constraint to that sharding right behind the tensor; called if one is needed.
         """
         if not sharding.is_fully_closed or sharding_of(tensor) is not None:
             return
@@ -110,7 +111,7 @@ class _Changes:
         self.ops.append(constraint)
         tensor.replace_all_uses_except(constraint.results[0], constraint)
         if sharding.unreduced_axes:
-            # Unreduced axes do not propagate, so what is constrained to have them has to have them itself.
+            # Unreduced axes do not propagate, so the constrained tensor has to have them itself.
             unreduced = TensorSharding.fully_open(rank_of(tensor.type), sharding.mesh_or_ref)
             unreduced = replace(unreduced, unreduced_axes=sharding.unreduced_axes, reduction_op=sharding.reduction_op)
             self._attach(shardable_value(tensor), unreduced)
@@ -128,7 +129,7 @@ class _Changes:
         op.attributes["in_shardings"] = sdy.attribute(shardings.replace(number, sharding), op.context)
 
     def use_end_of_chain(self, head: Any) -> None:
-        """Where a chain of constraints starts with `head`, what uses its tensor behind it uses the chain's end."""
+        """Replaces the tensor of a chain of constraints that starts with `head` by the chain's end in later users."""
         tail = _end_of_chain(head)
         if tail is None:
             return
@@ -142,7 +143,7 @@ class _Changes:
 
 
 def _asks_for(use: Any, sharding: TensorSharding) -> bool:
-    """Whether a user requires this sharding, or none."""
+    """Returns whether a user requires this sharding, or none."""
     user = use.owner.operation
     if user.name == CONSTRAINT:
         return bool(user.attributes["sharding"].value == sharding)
@@ -159,9 +160,9 @@ def _move_behind(op: Any, value: Any) -> None:
 
 
 def _end_of_chain(head: Any) -> Any | None:
-    """The last of at least two constraints, each the only use of the one before it, `head` the first.
+    """Returns the last of at least two constraints, each the only use of the one before it, from `head` on.
 
-    None where there is no such chain, or where the tensor or the end of the chain is constrained by others too.
+    Returns None if there is no such chain, if the tensor is sharded, or if others constrain it or the end of the chain.
     """
     tail = head
     while len(using := users(tail.results[0])) == 1 and using[0].name == CONSTRAINT:
@@ -175,6 +176,6 @@ def _end_of_chain(head: Any) -> Any | None:
 
 
 def _is_constrained(value: Any, besides: Any | None = None) -> bool:
-    """Whether a value is constrained by another op than `besides`."""
+    """Returns whether an op other than `besides` constrains a value."""
     constraining = (user for user in users(value) if user.name in (CONSTRAINT, MANUAL))
     return any(besides is None or user != besides for user in constraining)

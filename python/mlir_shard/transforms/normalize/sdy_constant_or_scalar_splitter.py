@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A constant for each of its uses, so that unrelated uses may be sharded differently."""
+"""Copies constants for each of their uses, so that unrelated uses can be sharded differently."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from mlir_shard.transforms.constant_expressions import ConstantExpressions
 
 @register
 class ConstantOrScalarSplitter(ModulePass):
-    """Gives each use of a constant expression, and of a broadcast of a scalar, a copy of its own of all that makes it.
+    """Gives each use of a constant expression, and of a broadcast of a scalar, its own copy of the entire expression.
 
-    A constant expression is a constant, an iota, a tensor without content, or an op that makes constants of constants,
-    of constant expressions: elementwise ops, those of linalg included, fills, broadcasts, reshapes, slices, and calls
-    and named computations of nothing but such ops. What uses it in another constant expression uses its copy there.
-    Scalars have no dimension to shard, and stay. Constants of StableHLO become those of sdy, which folding leaves
-    apart, unless `convert-constants` is off. With `split-inside` an expression has a constant, and what is made of one
-    constant alone, as often as it uses it: positions for the rows of a mask, and for its columns.
+    A constant expression is a constant, an iota, a `tensor.empty`, or an op on constant expressions that computes
+    constants from constants: elementwise ops, including those of linalg, fills, broadcasts, reshapes, slices, and calls
+    and named computations of only such ops. A use inside another constant expression is copied with that expression.
+    Scalars are not copied, as they have no dimension to shard. StableHLO constants become sdy constants, which folding
+    does not merge, unless `convert-constants` is off. With `split-inside`, each use inside an expression gets its own
+    copy too, of a constant and of values computed from one constant alone: for example, the positions for the rows and
+    for the columns of a mask.
     """
 
     name = "sdy-constant-or-scalar-splitter"
@@ -60,7 +61,7 @@ def _convert_constants(arrays: ModuleArrays) -> None:
 
 
 def _of_sdy(constant: Any) -> Any:
-    """The constant of sdy, in no block, that is one of StableHLO."""
+    """Returns the sdy constant that is equal to a StableHLO constant; it is in no block."""
     attributes = {name: constant.attributes[name] for name in constant.attributes}
     types = [result.type for result in constant.results]
     return ir.Operation.create("sdy.constant", types, [], attributes, loc=constant.location, ip=False)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch dimensions of gathers and scatters, found in indices that count along them and said as such."""
+"""Makes batch dimensions of gathers and scatters explicit, where the indices count along them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ BROADCAST = "stablehlo.broadcast_in_dim"
 
 @register
 class ExplicitGatherScatterBatching(FunctionPass):
-    """Where index i into dimension 0 of the operand is the position i in dimension 0 of the indices, declares that both
-    are batching dimensions, which share their sharding, and leaves that index out. The idea is Shardy's."""
+    """Declares dimension 0 of the operand and of the indices of a gather or scatter as batching dimensions, which share
+    their sharding, if each index into dimension 0 of the operand equals its position in dimension 0 of the indices; and
+    removes that index. The idea is Shardy's."""
 
     name = "sdy-explicit-gather-scatter-batching"
     summary = "Makes implicit batch dimensions of gather and scatter explicit"
@@ -56,7 +57,7 @@ PATTERNS = (
 
 
 def _batch_position(numbers: SliceNumbers, operand: Any, indices: Any) -> int | None:
-    """Which entry of the index vectors is an implicit batch index into dimension 0; None where there is none."""
+    """Returns the entry of index vectors that is an implicit batch index into dimension 0; None if there is none."""
     rank, vector_dim = indices.type.rank, numbers.index_vector_dim
     if numbers.batching or operand.type.rank == 0 or rank == 0 or vector_dim >= rank:
         return None
@@ -69,14 +70,14 @@ def _batch_position(numbers: SliceNumbers, operand: Any, indices: Any) -> int | 
 
 
 def _counts(indices: Any, vector_dim: int, position: int) -> bool:
-    """Whether entry `position` of the index vectors comes from an iota along dimension 0."""
+    """Returns whether entry `position` of the index vectors comes from an iota along dimension 0."""
     entries = _entries(indices, vector_dim)
     iota = defining_op(_before_reshapes(indices if entries is None else entries[position]), IOTA)
     return iota is not None and iota.attributes["iota_dimension"].value == 0
 
 
 def _entries(indices: Any, vector_dim: int) -> list[Any] | None:
-    """The entries of the index vectors, where these are a concatenation of single ones."""
+    """Returns the entries of the index vectors if these are a concatenation of single entries; else None."""
     concatenated = defining_op(indices, CONCATENATE)
     if concatenated is None or concatenated.attributes["dimension"].value != vector_dim:
         return None
@@ -85,7 +86,7 @@ def _entries(indices: Any, vector_dim: int) -> list[Any] | None:
 
 
 def _before_reshapes(value: Any) -> Any:
-    """The value that becomes `value` by operations that keep dimension 0 as it is, and change no index of an iota."""
+    """Returns the value before operations that keep dimension 0 and do not change the indices of an iota."""
     while (op := defining_op(value)) is not None:
         if op.name in (RESHAPE, BROADCAST) and _keeps_first_dim(op):
             value = op.operands[0]
@@ -99,7 +100,7 @@ def _before_reshapes(value: Any) -> Any:
 
 
 def _is_negative(predicate: Any, value: Any) -> bool:
-    """Whether a predicate tests for negative elements of a value, of which an iota has none."""
+    """Returns whether a predicate tests for negative elements of a value; an iota has none."""
     compare = defining_op(predicate, "stablehlo.compare")
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
         return False
@@ -107,13 +108,13 @@ def _is_negative(predicate: Any, value: Any) -> bool:
 
 
 def _spans(clamp: Any) -> bool:
-    """Whether a clamp leaves all indices into dimension 0 of its operand as they are."""
+    """Returns whether a clamp changes no index into dimension 0 of its operand."""
     low, high = _splat(clamp.operands[0]), _splat(clamp.operands[2])
     return low is not None and high is not None and low <= 0 and high >= clamp.operands[1].type.get_dim_size(0) - 1
 
 
 def _splat(value: Any) -> int | None:
-    """The integer that all elements of a constant, or of a broadcast of one, are; None where there is none."""
+    """Returns the integer that all elements of a constant, or of a broadcast of one, have; None if there is none."""
     while (broadcast := defining_op(value, BROADCAST)) is not None:
         value = broadcast.operands[0]
     constant = defining_op(value, "stablehlo.constant") or defining_op(value, "sdy.constant")
@@ -126,7 +127,7 @@ def _splat(value: Any) -> int | None:
 
 
 def _keeps_first_dim(op: Any) -> bool:
-    """Whether a reshape or a broadcast has in row i of dimension 0 what its operand has there."""
+    """Returns whether row i of dimension 0 of a reshape or a broadcast has the elements of row i of the operand."""
     source, target = op.operands[0].type, op.results[0].type
     if source.rank == 0 or target.rank == 0 or source.get_dim_size(0) != target.get_dim_size(0):
         return False
@@ -134,7 +135,7 @@ def _keeps_first_dim(op: Any) -> bool:
 
 
 def _without(op: Any, indices: Any, vector_dim: int, position: int) -> Any:
-    """The index vectors without their entry `position`."""
+    """Returns the index vectors without their entry `position`."""
     entries = _entries(indices, vector_dim)
     if entries is not None:
         parts = [entry for index, entry in enumerate(entries) if index != position]

@@ -18,8 +18,8 @@ def import_pipeline(
     dump_directory: str = option("", "where to write the module before propagation"),
     dump_index: int = option(0, "the number of the first file written"),
 ) -> str:
-    """Meshes named and cleaned, constants split, data flow made explicit; and where functions stay as they are,
-    constraints applied and groups formed here already, else after the calls have been imported."""
+    """Names and cleans up meshes, splits constants and makes data flow explicit. With `dedup-functions-fully`, also
+    applies constraints and forms groups; without it, this is done after the calls have been imported."""
     passes = [
         "symbol-dce",
         "sdy-lift-inlined-meshes",
@@ -30,7 +30,7 @@ def import_pipeline(
     if enable_explicit_gather_scatter_batching:
         passes += ["sdy-explicit-gather-scatter-batching"]
     passes += ["symbol-dce", "sdy-manual-axes-cleanup"]
-    # From here on what changes is propagation's own, rather than what a reader would look for.
+    # The changes from here on are internal to propagation, and of less interest to a reader.
     passes += Dumps(dump_directory, dump_index).save("before_propagation")
     passes += ["sdy-add-data-flow-edges"]
     if dedup_functions_fully:
@@ -39,7 +39,7 @@ def import_pipeline(
 
 
 def constraint_passes(debug_sharding_origins: bool, debug_propagation_edge_sharding: bool) -> list[str]:
-    """Constraints, then groups: members of a group may only then be seen to be constrained differently."""
+    """Returns the passes for constraints, then for groups: conflicts in a group may be visible only then."""
     applied = step(
         "sdy-apply-sharding-constraints",
         debug_sharding_origins=debug_sharding_origins,

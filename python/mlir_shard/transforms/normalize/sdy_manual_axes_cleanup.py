@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Manual axes said in full by every sharding of a manual computation."""
+"""Adds all manual axes to every sharding of a manual computation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MeshRef = tuple["str | Mesh", Mesh]
 
 @register
 class ManualAxesCleanup(ModulePass):
-    """Makes the manual axes that a sharding of a manual computation does not name replicated in it, and puts the
+    """Adds the manual axes that a sharding of a manual computation does not use to its replicated axes, and sorts the
     manual axes in mesh order.
 
-    A computation that is manual on axes but has neither operands nor results, and does something, is refused: nothing
-    has the mesh of its axes.
+    A computation with manual axes and a nonempty body, but without operands and results, is rejected, because the mesh
+    of its axes is unknown.
     """
 
     name = "sdy-manual-axes-cleanup"
@@ -85,7 +85,7 @@ def _clean(computation: Any, common: MeshRef, with_axes: WithAxes) -> bool:
 
 
 def _with_axes(sharding: TensorSharding, manual: tuple[AxisRef, ...], common: MeshRef) -> TensorSharding:
-    """The sharding with the manual axes it does not use replicated, on the mesh that has them."""
+    """Returns the sharding with the manual axes that it does not use replicated, on the mesh that has them."""
     ref, mesh = common
     named = sharding.with_replicated(manual, mesh)
     return sharding if named == sharding else replace(named, mesh_or_ref=ref)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The module as it is between two passes, in a file."""
+"""Saves the module between two passes to a file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mlir_shard.passes.registry import ModulePass, PassFailure, register
 
 @register
 class SaveModule(ModulePass):
-    """Writes the module to `<dump-directory>/<dump-index>.<file-name>.mlir`, the index in two digits at least, and
-    makes the directory where it is missing. Without a directory it does nothing."""
+    """Writes the module to `<dump-directory>/<dump-index>.<file-name>.mlir`, with an index of at least two digits.
+    Creates the directory if it is missing. Does nothing if no directory is given."""
 
     name = "sdy-save-module"
     summary = "Saves the module to a file"

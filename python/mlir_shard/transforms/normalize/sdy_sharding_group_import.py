@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding groups that share a tensor become one group."""
+"""Merges sharding groups that share a tensor."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mlir_shard.rules.builder import shape_of
 
 @register
 class ShardingGroupImport(ModulePass):
-    """Merges groups that have a tensor in common, and numbers those that are left from 0; a tensor is in a group once.
+    """Merges groups that have a tensor in common, numbers the remaining groups from 0, and erases repeated memberships.
 
-    The first group of a tensor leads its others, and leaders are numbered in the order in which they come. The tensors
-    of a group have to have one shape, and to be in the body of the same manual computation or in none.
+    Groups are merged into the first group of the common tensor, and numbered in the order of their first occurrence.
+    The tensors of a group must have one shape, and be in the body of the same manual computation or in none.
     """
 
     name = "sdy-sharding-group-import"
@@ -57,7 +57,7 @@ def _ids_by_tensor(members: list[Any]) -> dict[Any, list[int]]:
 
 
 def _check(members: list[Any]) -> None:
-    """Raises PassFailure where the tensors of a group cannot all have one sharding."""
+    """Raises PassFailure if the tensors of a group cannot all have one sharding."""
     first: dict[int, tuple[Any, Any, Any]] = {}
     for member in members:
         group = _group_id(member)
@@ -85,24 +85,24 @@ def _same(op: Any | None, other: Any | None) -> bool:
 
 
 class _Groups:
-    """Numbers of groups in classes, each with a leader."""
+    """Equivalence classes of group numbers, each with a leader."""
 
     def __init__(self) -> None:
         self._above: dict[int, int] = {}
 
     def leader(self, group: int) -> int:
-        """The leader of the class that a group is in, itself where it is new."""
+        """Returns the leader of the class of a group; a new group is its own leader."""
         while (above := self._above.setdefault(group, group)) != group:
             self._above[group] = self._above[above]
             group = above
         return group
 
     def merge(self, group: int, other: int) -> None:
-        """Makes one class of those of two groups; the leader of the first one leads it."""
+        """Merges the classes of two groups; the leader of the first class leads the merged one."""
         leader = self.leader(group)
         self._above[self.leader(other)] = leader
 
     def numbered(self) -> dict[int, int]:
-        """Consecutive numbers from 0 for the leaders, in the order in which they came."""
+        """Returns consecutive numbers from 0 for the leaders, in the order in which the groups were first seen."""
         leaders = [group for group, above in self._above.items() if group == above]
         return {group: number for number, group in enumerate(leaders)}

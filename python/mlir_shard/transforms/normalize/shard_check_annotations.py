@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Warns where a module has no sharding to start from, and of attributes that were meant to be one."""
+"""Warns if a module has no sharding to start from, and of attributes that were meant to be shardings."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Use = tuple[str, Any]
 
 @register
 class CheckAnnotations(ModulePass):
-    """Warns of unknown attributes with names similar to one of sdy. Where nothing in the module is sharded, warns of
-    attributes of GSPMD, which are not read, or of the missing annotations. Each warning is given once in a run."""
+    """Warns of unknown attributes with names similar to an sdy attribute. If nothing in the module is sharded, also
+    warns of GSPMD attributes, which are not read, or of missing annotations. Emits each warning once per run."""
 
     name = "shard-check-annotations"
     summary = "Warns of misspelt sharding attributes, and where nothing is sharded"
@@ -59,7 +59,7 @@ def _text(name: str, is_sharded: bool) -> str:
 
 
 def _has_shardings(module: Any, held: Contents) -> bool:
-    """Whether anything in a module is sharded along an axis of a mesh, or is on one device."""
+    """Returns whether anything in a module is sharded along an axis of a mesh, or is on one device."""
     if any(name.startswith("shard.") for name in held.operations):
         return True
     shardings = any(one.used_axes or one.unreduced_axes for one in analyses.analysis(shardings_in, module))
@@ -79,7 +79,7 @@ def _is_misspelt(name: str, is_sharded: bool) -> bool:
 
 
 def _uses(op: Any) -> Iterator[_Use]:
-    """The discardable attributes of an operation, and of the arguments and results of a function."""
+    """Yields the discardable attributes of an operation, and of the arguments and results of a function."""
     is_of_sdy = op.name.startswith("sdy.")
     for name in op.attributes:
         if "." in name or ("sharding" in name and not is_of_sdy):
@@ -92,7 +92,7 @@ def _uses(op: Any) -> Iterator[_Use]:
 
 
 def _is_empty(module: Any) -> bool:
-    """Whether a module has no function with a body that takes or makes a tensor."""
+    """Returns whether a module has no function with a body that takes or returns a tensor other than a scalar."""
     functions = [one.operation for one in module.regions[0].blocks[0].operations if one.operation.name == "func.func"]
     types = (
         type_

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of the Python process that traced a program, which the processes that run it are not."""
+"""Drops calls back into Python: the processes that run a program are not the one that traced it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mlir_shard.ir.values import is_token
 from mlir_shard.passes.registry import ModulePass, register
 
 _CUSTOM_CALL = "stablehlo.custom_call"
-# How JAX calls back, on CPUs and others, with and without FFI.
+# The targets of JAX callbacks, on CPUs and others, with and without FFI.
 _PYTHON = ("python_callback", "python_cpu_callback", "python_gpu_callback", "tpu_host_callback")
 
 
 @register
 class DropCallbacks(ModulePass):
-    """Erases calls back into Python whose results nothing uses, as those of `jax.debug.print` and `jax.debug.callback`.
+    """Erases Python callbacks whose results are unused, such as those of `jax.debug.print` and `jax.debug.callback`.
 
-    Tokens go around them. Other callbacks, such as `jax.pure_callback`, stay.
+    Result tokens are replaced by an operand token or a new token. Other callbacks, such as `jax.pure_callback`, stay.
     """
 
     name = "shard-drop-callbacks"
@@ -40,12 +40,12 @@ def callbacks(root: Any) -> list[Any]:
 
 
 def is_callback(op: Any) -> bool:
-    """Whether an operation calls back into the Python process that traced the program."""
+    """Returns whether an operation calls back into the Python process that traced the program."""
     return op.name == _CUSTOM_CALL and call_target(op).endswith(_PYTHON)
 
 
 def is_droppable(call: Any) -> bool:
-    """Whether nothing uses the results of a callback but, as tokens, what comes after it."""
+    """Returns whether no results of a callback other than tokens have uses."""
     return all(is_token(result.type) or not list(result.uses) for result in call.results)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors that the body of a `linalg.generic` reads by `tensor.extract`: what a sharding rule can see, and back."""
+"""Makes tensors that a `linalg.generic` reads by `tensor.extract` visible to sharding rules, and lowers them again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PURE_DIALECTS = ("arith.", "index.", "math.")
 
 @register
 class ShardExtractToGather(ModulePass):
-    """Makes the tensors from which the body of a `linalg.generic` extracts elements inputs of it.
+    """Turns tensors from which the body of a `linalg.generic` extracts elements into inputs of the `linalg.generic`.
 
-    torch-mlir lowers look-ups to `tensor.extract` in a body, which no sharding rule sees: the tensor would be gathered.
-    If all indices of a tensor are those of loops, it is an input with an indexing map. Otherwise the indices that are
-    computed become a tensor, and a `stablehlo.gather` reads the elements: along the other dimensions, and those of the
-    indices, it is local, and a table that is sharded along the dimension of the look-up stays where it is.
+    torch-mlir lowers look-ups to `tensor.extract` in a body. No sharding rule covers these, so the tensor would be
+    gathered. If all indices into a tensor are loop indices, the tensor becomes an input with an indexing map. Otherwise
+    the computed indices become a tensor, and a `stablehlo.gather` reads the elements. The gather is local along the
+    other dimensions and those of the indices, and a table that is sharded along the indexed dimension is not gathered.
 
     `shard-gather-to-linalg` lowers the gathers again in a module that has no other op of StableHLO.
     """
@@ -55,9 +55,9 @@ class ShardExtractToGather(ModulePass):
 
 @register
 class ShardGatherToLinalg(ModulePass):
-    """Lowers the gathers of `shard-extract-to-gather`, and what their partition rule made of them, to linalg.
+    """Lowers the gathers of `shard-extract-to-gather`, and the ops that partitioning replaced them by, to linalg.
 
-    Modules that had ops of StableHLO before are left as they are.
+    Modules that contained other ops of StableHLO before that pass are not changed.
     """
 
     name = "shard-gather-to-linalg"
@@ -74,7 +74,7 @@ class ShardGatherToLinalg(ModulePass):
 
 @dataclass(frozen=True)
 class _Input:
-    """A tensor that takes the place of a `tensor.extract` as an input, and the loops that index it."""
+    """A tensor that replaces a `tensor.extract` as an input, and the loops that index it."""
 
     extract: Any
     tensor: Any
@@ -82,7 +82,7 @@ class _Input:
 
 
 def _inputs(op: Any) -> list[_Input]:
-    """The inputs that can take the place of extracts in a body; the ops that make them are inserted before the op."""
+    """Returns the inputs that can replace extracts in a body; inserts the ops that make them before the op."""
     extracts = [inner for inner in _body_ops(op) if inner.name == _EXTRACT]
     is_on_tensors = len(op.results) and sdy.SHARDING_RULE not in op.attributes
     sizes = _loop_sizes(op) if extracts and is_on_tensors else None
@@ -97,7 +97,7 @@ def _body_ops(op: Any) -> list[Any]:
 
 
 def _loop_sizes(op: Any) -> tuple[int, ...] | None:
-    """The sizes of the loops, None if one is dynamic or not known from a single dimension."""
+    """Returns the sizes of the loops; None if one is dynamic or not known from a single dimension."""
     loops = loops_of(op)
     sizes = [-1] * loops.count
     for operand, dims in zip(op.operands, loops.dims, strict=True):
@@ -108,9 +108,9 @@ def _loop_sizes(op: Any) -> tuple[int, ...] | None:
 
 
 def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
-    """The input for a `tensor.extract`, None if it stays."""
+    """Returns the input for a `tensor.extract`; None if it stays."""
     table, indices = extract.operands[0], list(extract.operands)[1:]
-    # A gather reads slices of one element, and there is none where a size is 0.
+    # A gather reads slices of one element, and there is none if a size is 0.
     if not table.type.has_static_shape or 0 in table.type.shape or isinstance(table.type.element_type, ir.IndexType):
         return None
     if not isinstance(table.owner, ir.Block) and table.owner.operation.block == op.regions[0].blocks[0]:
@@ -138,7 +138,7 @@ def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
 
 
 def _loops_of_indices(op: Any, indices: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> list[int | None]:
-    """The loops whose indices these are, each once; None for one that is computed, or does not go over a dimension."""
+    """Returns the loops of indices, each once; None for an index that is computed, or does not cover a dimension."""
     found: list[int | None] = []
     for index, size in zip(indices, shape, strict=True):
         loop = _loop_of_index(op, index)
@@ -147,7 +147,7 @@ def _loops_of_indices(op: Any, indices: Sequence[Any], shape: Sequence[int], siz
 
 
 def _loop_of_index(op: Any, value: Any) -> int | None:
-    """The loop whose index a value of the body is, None if it is not known to be one."""
+    """Returns the loop whose index a value of the body is; None if it is not known to be one."""
     if isinstance(value.owner, ir.Block):
         body, number = op.regions[0].blocks[0], ir.BlockArgument(value).arg_number
         dim = _counting_dim(op.operands[number]) if value.owner == body else None
@@ -164,7 +164,7 @@ def _loop_of_index(op: Any, value: Any) -> int | None:
 
 
 def _counting_dim(tensor: Any) -> int | None:
-    """The dimension along which the elements of a tensor are their own indices, None if there is not one."""
+    """Returns the dimension along which the elements of a tensor are their own indices; None if there is none."""
     made = defining_op(tensor)
     if made is not None and made.name == "tensor.expand_shape":
         dim = _counting_dim(made.operands[0])
@@ -172,7 +172,7 @@ def _counting_dim(tensor: Any) -> int | None:
             return None
         (first, *rest) = [one.value for one in made.attributes["reassociation"][dim]]
         shape = tensor.type.shape
-        # All others are along dimensions of one element.
+        # The index along a dimension of one element is 0.
         kept = [one for one in (first, *rest) if shape[one] != 1] or [first]
         return kept[0] if len(kept) == 1 else None
     if made is None or made.name != _GENERIC or len(made.results) != 1:
@@ -183,7 +183,7 @@ def _counting_dim(tensor: Any) -> int | None:
 
 
 def _is_negative(condition: Any, value: Any) -> bool:
-    """Whether a condition is that a value is negative, as torch-mlir has it for indices from the end."""
+    """Returns whether a condition tests that a value is negative, as torch-mlir does for indices from the end."""
     compare = defining_op(condition, "arith.cmpi")
     if compare is None or compare.operands[0] != value:
         return False
@@ -198,14 +198,14 @@ def _loop_of(index: Any) -> int:
 
 @dataclass(frozen=True)
 class _Slice:
-    """What some values of a body are computed from: ops in order, and arguments of the body."""
+    """The backward slice of some values of a body: ops in order, and arguments of the body."""
 
     ops: tuple[Any, ...]
     arguments: tuple[Any, ...]
 
 
 def _slice(body: Any, values: Sequence[Any]) -> _Slice | None:
-    """The slice of some values, None if it has ops that cannot be computed elsewhere."""
+    """Returns the backward slice of some values; None if it has ops that cannot be computed elsewhere."""
     seen: set[Any] = set()
     pending = list(values)
     arguments = []
@@ -226,7 +226,7 @@ def _slice(body: Any, values: Sequence[Any]) -> _Slice | None:
 
 
 def _start_indices(op: Any, indices: Sequence[Any], needed: _Slice, batch: Sequence[int], sizes: Sequence[int]) -> Any:
-    """A tensor of the computed indices, along the loops of the batch and a last dimension."""
+    """Returns a tensor of the computed indices, along the loops of the batch and a last dimension."""
     integer = ir.IntegerType.get_signless(64)
     rank, shape = len(batch) + 1, [*(sizes[loop] for loop in batch), len(indices)]
     empty = _tensor.EmptyOp(shape, integer).result
@@ -264,13 +264,13 @@ def _start_indices(op: Any, indices: Sequence[Any], needed: _Slice, batch: Seque
 
 
 def _gather(table: Any, starts: Any, computed: Sequence[int], batching: Sequence[tuple[int, int]]) -> Any:
-    """The gather of elements, its batch dimensions first.
+    """Builds the gather of elements, with its batch dimensions first; returns its result.
 
     Args:
-        table: what is gathered from.
+        table: the tensor to gather from.
         starts: the indices, in the last dimension.
         computed: the dimensions of the table that are indexed.
-        batching: pairs of a dimension of the table and that of the indices it goes along with.
+        batching: pairs of a batching dimension of the table and the matching dimension of the indices.
     """
     single = {*computed, *(dim for dim, _ in batching)}
     offsets = [dim for dim in range(table.type.rank) if dim not in single]
@@ -293,9 +293,9 @@ def _gather(table: Any, starts: Any, computed: Sequence[int], batching: Sequence
 
 
 def _rebuilt(op: Any, inputs: Sequence[_Input]) -> Any:
-    """The op with more inputs, without those that only the indices needed, which takes its place.
+    """Replaces the op by one with more inputs, without the ops that only the indices needed; returns the new op.
 
-    None if nothing is left but a tensor that was gathered, which then takes the place.
+    Returns None if only a gathered tensor is left, which then replaces the op.
     """
     count, (old,) = len(op.operands) - len(op.results), op.regions[0].blocks
     maps, operands = [attribute.value for attribute in op.attributes["indexing_maps"]], list(op.operands)
@@ -339,7 +339,7 @@ def _rebuilt(op: Any, inputs: Sequence[_Input]) -> Any:
 
 
 def _live(op: Any, replaced: Container[Any]) -> list[Any]:
-    """The ops of a body that are needed if some values are had otherwise."""
+    """Returns the ops of a body that are needed if the values in `replaced` are not computed in it."""
     needed, live = set(terminator(op).operands), []
     for inner in reversed(_body_ops(op)[:-1]):
         if any(result in replaced for result in inner.results):
@@ -355,7 +355,7 @@ def _is_pure(op: Any) -> bool:
 
 
 def _generic(operands: Sequence[Any], maps: Sequence[Any], iterators: Any, types: Sequence[Any]) -> Any:
-    """A `linalg.generic` whose body is empty."""
+    """Builds a `linalg.generic` with an empty body."""
     attributes = {
         "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
         "iterator_types": ir.ArrayAttr.get(list(iterators)),

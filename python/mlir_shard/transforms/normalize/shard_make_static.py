@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dynamic dimensions of a program with sizes, by upstream's refinement of shapes."""
+"""Gives sizes to dynamic dimensions of a program, by upstream's refinement of shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.passes.options import alternatives, option
 from mlir_shard.passes.registry import ModulePass, PassFailure, register
 
 _ASSERTION = "shape_assertion"
-# What jax.export calls the argument that is a dimension variable.
+# The attribute of jax.export on an argument that is a dimension variable.
 _DIMENSION_VARIABLE = "jax.global_constant"
 _SIZE = "stablehlo.get_dimension_size"
 _CAST = "tensor.cast"
@@ -30,10 +30,10 @@ _SHAPE = re.compile(r"\d+(x\d+)*")
 
 @register
 class MakeStatic(ModulePass):
-    """Gives the dynamic dimensions of a program's arguments sizes, and all its tensors static shapes by these.
+    """Gives the dynamic dimensions of a program's arguments sizes, and infers static shapes of all tensors from these.
 
-    `shapes` are shapes of arguments by their numbers, `0=32x16`, and sizes of the dimension variables of a program of
-    `jax.export` by their names, `batch=32`. An assertion of `jax.export` on its shapes is checked.
+    `shapes` are shapes of arguments by number, `0=32x16`, or sizes of the dimension variables of a `jax.export` program
+    by name, `batch=32`. Assertions of `jax.export` on the shapes are checked.
     """
 
     name = "shard-make-static"
@@ -64,7 +64,7 @@ class _Sizes:
     function: Any
 
     def types(self, shapes: tuple[str, ...]) -> list[Any]:
-        """The types of the arguments then. PassFailure names what is wrong with `shapes`, or an argument without."""
+        """Returns the types of the arguments with sizes; raises PassFailure if `shapes` is invalid or incomplete."""
         types, by_name = _types(self.function), self._by_name()
         for given in shapes:
             key, _, text = given.rpartition("=")
@@ -109,7 +109,7 @@ class _Sizes:
         types[number] = _with_shape(type_, sizes)
 
     def _by_name(self) -> dict[str, list[tuple[int, int]]]:
-        """The dimensions of arguments that each dimension variable is the size of."""
+        """Returns the dimensions of arguments whose size is a dimension variable, by the name of the variable."""
         found: dict[str, list[tuple[int, int]]] = {}
         known = functions(self.module)
         for call in operations_named(self.function, "func.call"):
@@ -170,7 +170,7 @@ def _refine(module: Any, function: Any, types: list[Any]) -> None:
 
 
 def _retype(argument: Any, type_: Any) -> None:
-    """Gives an argument a type; its uses have the one they had, but for those by TOSA, which go by the operand."""
+    """Changes the type of an argument; users get a cast to the old type, except those of TOSA, which use its type."""
     before = argument.type
     uses = [use for use in uses_of(argument) if not use[0].name.startswith("tosa.")]
     argument.set_type(type_)
@@ -180,7 +180,7 @@ def _retype(argument: Any, type_: Any) -> None:
 
 
 def _drop_casts(function: Any) -> None:
-    """Returns what is cast to a dynamic type, as it is."""
+    """Makes a function return the operands of casts to dynamic types, instead of their results."""
     for last in operations_named(function, "func.return"):
         for number, value in enumerate(last.operands):
             cast = defining_op(value, _CAST)
@@ -197,7 +197,7 @@ def _set_signature(function: Any, inputs: list[Any], results: list[Any]) -> None
 
 
 def _check_assertions(module: Any) -> None:
-    """Erases the assertions of jax.export that hold; PassFailure has the message of one that does not."""
+    """Erases the assertions of jax.export that hold; raises PassFailure with the message of one that does not."""
     for call in operations_named(module, "stablehlo.custom_call"):
         if call_target(call) != _ASSERTION:
             continue

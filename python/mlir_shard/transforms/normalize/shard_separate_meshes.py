@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Barriers to propagation where values go from one mesh to another one over other devices."""
+"""Adds barriers to propagation where values move between meshes of different devices."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NOWHERE = 0
 
 @register
 class SeparateMeshes(ModulePass):
-    """Puts a barrier to propagation wherever a value goes from one mesh to another one of different devices.
+    """Inserts a propagation barrier wherever a value moves from one mesh to another mesh of different devices.
 
-    That is at a constraint to a mesh, where the operand is on another one; at a return, where the result is to be on
-    another mesh; and at the uses of a value that is on all devices by ops on different meshes. So the sharding on one
-    mesh does not affect how a value is sharded on the other one. A module whose meshes are of the same devices stays.
+    This happens at a constraint to a mesh if the operand is on another one; at a return if the result has to be on
+    another mesh; and at the uses of a value on all devices by ops on different meshes. Thus the sharding on one mesh
+    does not affect the sharding on another. A module whose meshes all have the same devices is not changed.
     """
 
     name = "shard-separate-meshes"
@@ -58,7 +58,7 @@ def _separate(function: Any, sets: DeviceSets) -> bool:
             elif home != target:
                 crossing.append(use)
     for by_home in everywhere.values():
-        # The uses on the first mesh decide how it is sharded.
+        # The uses on the first mesh determine the sharding of the value.
         for uses in list(by_home.values())[1:]:
             crossing += uses
     for use in crossing:

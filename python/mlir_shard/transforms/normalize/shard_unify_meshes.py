@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One mesh for all that a program computes, where its shardings are on several meshes of the same devices."""
+"""One mesh for all computations of a program, if its shardings are on several meshes of the same devices."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Ref = str | Mesh
 
 
 class UnitedMeshes:
-    """What becomes of the shardings of a module that has some on several meshes.
+    """The conversion of the shardings of a module with shardings on several meshes.
 
-    `shardings` are those in the module. `main`, the mesh that counts, is the one that most shardings in `signatures`
-    refer to, of several the first defined.
+    `shardings` are those in the module. `main` is the mesh to convert to: the one that most shardings in `signatures`
+    refer to, or the first defined of several such meshes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class UnitedMeshes:
 
     @property
     def are_several(self) -> bool:
-        """Whether there is anything to unite."""
+        """Whether there are several meshes to unite."""
         return len(self._refs) > 1
 
     def _decide(self, used: list[TensorSharding], counts: Counter[Ref]) -> None:
@@ -73,7 +73,7 @@ class UnitedMeshes:
         self.main = self._ref(self._changes[mesh].mesh, first)
 
     def on_main(self, sharding: TensorSharding) -> TensorSharding:
-        """The sharding in the order of devices of the main mesh."""
+        """Returns the sharding in the order of devices of the main mesh."""
         assert self.main is not None
         if not self._has_axes(sharding):
             return sharding
@@ -85,14 +85,14 @@ class UnitedMeshes:
         return sharding if sharding.used_axes or is_elsewhere else replace(sharding, mesh_or_ref=self.main)
 
     def in_own_order(self, sharding: TensorSharding) -> TensorSharding:
-        """The sharding with the axes of the main mesh, where the devices are in the order in which they were."""
+        """Returns the sharding with the axes of the main mesh, and the devices in their original order."""
         change = self._change(sharding)
         if change is None:
             return self.on_main(sharding)
         return change.sharding(sharding, self._ref(change.mesh, sharding.mesh_or_ref))
 
     def is_ordered_otherwise(self, sharding: TensorSharding | None) -> bool:
-        """Whether tensors of this sharding are on devices in another order than that of the main mesh."""
+        """Returns whether tensors of a sharding are on devices in another order than that of the main mesh."""
         if sharding is None or not sharding.used_axes or self.main is None:
             return False
         change = self._change(sharding)
@@ -106,7 +106,7 @@ class UnitedMeshes:
                 change_axes(op, change)
 
     def tidy(self) -> None:
-        """Erases the meshes that nothing refers to any more, and defines the main one first."""
+        """Erases the meshes that are no longer referred to, and moves the main one to the front."""
         used: set[Ref | None] = {one.mesh_or_ref for one in shardings_in(self._module)}
         used |= {mesh_or_ref_of(one) for one in collectives(self._module)}
         ops = children(self._module, "sdy.mesh")
@@ -129,7 +129,7 @@ class UnitedMeshes:
         return mesh is not None and bool(mesh.axes)
 
     def _ref(self, mesh: Mesh, like: Ref) -> Ref:
-        """The symbol of a mesh: `like` if that is one of it, a new one where there is none."""
+        """Returns the symbol of a mesh: `like` if it is one, else another one, which is new if there is none."""
         if isinstance(like, str) and self._meshes[like] == mesh:
             return like
         for name, known in self._meshes.items():
@@ -152,18 +152,18 @@ Shardings = list[TensorSharding | None]
 
 @register
 class UnifyMeshes(ModulePass):
-    """Converts shardings on several meshes of the same devices to the one that most arguments and results are on.
+    """Converts shardings on several meshes of the same devices to the mesh that most arguments and results are on.
 
-    Axes of another mesh become the axes, or parts of axes, that are the same devices; where the mesh is too coarse for
-    that, a finer one takes its place. Values on devices in another order are on them in the order of the mesh
-    instead: only those see the order who call a public function, and what a manual computation does. These keep theirs,
-    and `sdy.reshard` leads to it and from it.
+    Axes of another mesh are replaced by the axes, or sub-axes, with the same devices; if the mesh is too coarse for
+    that, a finer mesh replaces it. If another mesh has a different device order, its values are moved to the device
+    order of the main mesh. That order is visible only to callers of public functions and inside manual computations,
+    so these keep their own order, with `sdy.reshard` before and after.
 
-    Sub-axes that cut an axis at sizes that do not divide each other, as "z":(1)4 and "z":(1)6 of 12 devices, come to
-    axes that have both as if they were of different meshes.
+    Sub-axes that split an axis at sizes that do not divide each other, such as "z":(1)4 and "z":(1)6 of 12 devices, are
+    replaced by axes that can express both, as if they belonged to different meshes.
 
-    Arguments and results on a single device are replicated, so they are there too. Shardings that no axes of the mesh
-    can say, and those on other devices, stay.
+    Arguments and results on a single device become replicated, so that device still has them. Shardings that the axes
+    of the mesh cannot express, and shardings on other devices, are not changed.
     """
 
     name = "shard-unify-meshes"
@@ -224,7 +224,7 @@ def _each(
 
 
 def _reshard_around(computation: Any, meshes: UnitedMeshes) -> None:
-    """Brings operands to the order of devices of a manual computation, and its results from there."""
+    """Reshards operands to the order of devices of a manual computation, and its results from that order."""
     with ir.InsertionPoint(computation):
         for index, sharding in enumerate(_sides(computation, "in_shardings")):
             if meshes.is_ordered_otherwise(sharding) and sharding is not None:
@@ -236,7 +236,7 @@ def _reshard_around(computation: Any, meshes: UnitedMeshes) -> None:
 
 
 def _keep_order(function: Any, side: Side, before: Shardings, meshes: UnitedMeshes) -> None:
-    """Gives arguments or results back the order of devices that they were in, with reshards inside the function."""
+    """Restores the order of devices that arguments or results had, with reshards inside the function."""
     kept = [meshes.in_own_order(one) if one and meshes.is_ordered_otherwise(one) else None for one in before]
     if not any(kept):
         return
@@ -257,6 +257,6 @@ def _keep_order(function: Any, side: Side, before: Shardings, meshes: UnitedMesh
 
 
 def _put_before_uses(value: Any, sharding: TensorSharding) -> None:
-    """Reshards a value at the current insertion point, for all that use it."""
+    """Reshards a value at the current insertion point, for all its users."""
     new = apply(value, [Reshard(sharding)])
     value.replace_all_uses_except(new, [new.owner.operation])

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes of their own for sub-axes that no split of one axis has together, as "z":(1)4 and "z":(1)6 of 12 devices."""
+"""Separate meshes for sub-axes that cannot be parts of one split of an axis, as "z":(1)4 and "z":(1)6 of 12 devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def separate_sub_axes(module: Any, shardings: Iterable[TensorSharding]) -> bool:
     """Moves shardings whose sub-axes cannot coexist to meshes of the same devices; returns whether any moved.
 
     `shardings` are those in the module. The axes of each new mesh are those of the old one, split as its shardings
-    need. Shardings of one operation that names axes stay on one mesh; where these cannot coexist, all shardings on the
+    need. Shardings of one operation that lists axes stay on one mesh; if these cannot coexist, all shardings on the
     mesh stay.
     """
     meshes = sdy.meshes(module)
@@ -65,7 +65,7 @@ def _coexist(axes: Iterable[AxisRef]) -> bool:
 
 
 def _shardings_at(op: Any) -> set[TensorSharding]:
-    """The shardings of the operands of an operation, and those that it and the operations in its regions hold."""
+    """Returns the shardings of the operands of an operation, and those on it and on the operations in its regions."""
     found = {sharding for value in op.operands if (sharding := sharding_of(value)) is not None}
     for _, _, value in shardings_within(op):
         found.update(value.shardings if isinstance(value, TensorShardingPerValue) else (value,))
@@ -73,14 +73,14 @@ def _shardings_at(op: Any) -> set[TensorSharding]:
 
 
 def _join(groups: list[_Group], shardings: set[TensorSharding], axes: Iterable[AxisRef]) -> None:
-    """Makes the groups of some shardings one, with these axes too."""
+    """Merges the groups of some shardings, and adds `axes` to the merged group."""
     joined = [group for group in groups if group[0] & shardings]
     groups[:] = [group for group in groups if group not in joined]
     groups.append((frozenset().union(*(one for one, _ in joined)), frozenset(axes).union(*(one for _, one in joined))))
 
 
 def _families(groups: Iterable[_Group]) -> list[list[TensorSharding]]:
-    """The shardings by mesh, that of the first stays as it is; one family where the axes of a group cannot coexist."""
+    """Returns the shardings by mesh, of which the first stays; an empty list if the axes of a group cannot coexist."""
     families: list[tuple[list[TensorSharding], set[AxisRef]]] = []
     for shardings, axes in groups:
         if not _coexist(axes):
@@ -96,7 +96,7 @@ def _families(groups: Iterable[_Group]) -> list[list[TensorSharding]]:
 
 
 def _split(mesh: Mesh, axes: Iterable[AxisRef]) -> Mesh:
-    """The mesh of the same devices that has each of the sub-axes as axes."""
+    """Returns the mesh of the same devices whose axes are the parts that the sub-axes split `mesh` into."""
     names = set(mesh.axis_names)
     found = []
     for atom in split_mesh_axes(axes, mesh):

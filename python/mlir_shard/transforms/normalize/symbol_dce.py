@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pass `symbol-dce`: the host's, where calls are not the only references to symbols."""
+"""The pass `symbol-dce`, which runs that of the host if calls are not the only references to symbols."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlir_shard.passes.analyses import held
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.transforms.call_graph import call_graph, changed_call_graph
 
-# Of their operations none refers to a symbol that is not a mesh or a grid, but for some.
+# The dialects whose operations, with some exceptions, refer to no symbols other than meshes and grids.
 _WITHOUT_SYMBOLS = frozenset(
     ("arith", "chlo", "complex", "linalg", "math", "scf", "sdy", "stablehlo", "tensor", "tosa", "ub")
 )
@@ -23,11 +23,11 @@ _FUNCTIONS = frozenset(("builtin.module", "func.call", "func.func", "func.return
 
 @register
 class SymbolDce(Pass):
-    """Removes the symbols that nothing refers to and that are not public.
+    """Removes the symbols that are not public and that nothing refers to.
 
-    The host's pass of this name looks at every attribute of every operation. In a module in which nothing but calls
-    refers to functions, and no other symbol is private, the private functions are removed that no call reaches from
-    the others.
+    The host's pass of this name visits every attribute of every operation. In a module in which only calls refer to
+    functions and no other symbols are private, this pass instead removes the private functions that no call reaches
+    from the other functions.
     """
 
     name = "symbol-dce"
@@ -61,7 +61,7 @@ def _run_host(op: Any) -> None:
 
 
 def _have_calls_alone(names: Iterable[str]) -> bool:
-    """Whether of the operations of those names nothing but calls refers to symbols."""
+    """Returns whether only calls, of the operations with these names, refer to symbols."""
     return all(
         name in _FUNCTIONS or (name not in _WITH_SYMBOLS and name.partition(".")[0] in _WITHOUT_SYMBOLS)
         for name in names
@@ -69,17 +69,17 @@ def _have_calls_alone(names: Iterable[str]) -> bool:
 
 
 def _are_functions_alone_private(module: Any) -> bool:
-    """Whether functions are the only symbols of a module, and of what is in it, that may be private."""
+    """Returns whether functions are the only symbols in a module, nested ones included, that may be private."""
     inside = [one.operation for one in module.regions[0].blocks[0].operations]
     return all(one.name == "func.func" or not (len(one.regions) or is_private(one)) for one in inside)
 
 
 def _called_from_others(called: Mapping[str, Iterable[str]], private: Set[str]) -> set[str]:
-    """The private functions reached by calls from the others; `called` are the functions that each function calls."""
+    """Returns the private functions that calls from the others reach; `called` has the callees of each function."""
     reached: set[str] = set()
     rest = set(called) - private
     while rest:
-        # A look at each callee alone: what is left of `private` is as long as there are functions.
+        # Only callees are looked up: the rest of `private` may be as large as the number of functions.
         found = {name for name in called.get(rest.pop(), ()) if name in private and name not in reached}
         reached |= found
         rest |= found

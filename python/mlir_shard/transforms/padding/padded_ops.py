@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Padding rules of ops that reduce, contract, cut and join tensors.
 
-What an op reduces has neutral elements as padding; attributes that give sizes are changed.
+Tensors that are reduced are padded with neutral elements; attributes that give sizes are changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ZERO_IS_NEUTRAL = (Combiner.SUM, Combiner.OR, Combiner.XOR)
 
 @padding_of("stablehlo.dot", "stablehlo.dot_general")
 def contraction(uneven: UnevenOp) -> None:
-    """Both operands have zeros where they are contracted: anything else times zero may be no zero."""
+    """Sets the padding of contracted dimensions to zeros in both operands: other numbers times zero may not be zero."""
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     uneven.set_operands(factors.operand_shapes())
     for index, operand in enumerate(uneven.op.operands):
@@ -44,7 +44,7 @@ def contraction(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.reduce")
 def reduction(uneven: UnevenOp) -> None:
-    """Along reduced dimensions the inputs have what is neutral for the body; if that is unknown, the initial values."""
+    """Sets the padding of reduced dimensions to the neutral element of the body, or else to the initial values."""
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     uneven.set_operands(factors.operand_shapes())
     values, op = uneven.values, uneven.op
@@ -59,17 +59,17 @@ def reduction(uneven: UnevenOp) -> None:
 
 
 def _neutral(combiner: Combiner | None, initial: Any) -> Any:
-    """What is neutral for a combiner; by StableHLO's definition an initial value is for any."""
+    """Returns the neutral element of a combiner, or else the initial value, which StableHLO defines as neutral."""
     found = None if combiner is None else neutral_element(combiner, initial.type.element_type)
     return initial if found is None else found
 
 
 @padding_of("stablehlo.convolution")
 def convolution(uneven: UnevenOp) -> None:
-    """Features that are summed over have zeros, and so has the input behind its spatial dimensions.
+    """Sets the padding of features that are summed over, and of the input's spatial dimensions, to zeros.
 
-    That makes more windows, behind the others, unless the windows are sharded: then the input must not be. One
-    window as large as the input grows with it, and has zeros as well.
+    Padded spatial dimensions make more windows, behind the others. If the windows are sharded, the input is not padded.
+    A single window as large as the input grows with it, and is padded with zeros too.
     """
     op, values = uneven.op, uneven.values
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -100,7 +100,7 @@ def convolution(uneven: UnevenOp) -> None:
 
 
 def _is_single(uneven: UnevenOp, position: int) -> bool:
-    """Whether there is one window along a spatial dimension, whose elements go with those of the input one by one."""
+    """Returns whether a spatial dimension has one window, whose elements match those of the input one by one."""
     numbers = _bindings.ConvDimensionNumbers(uneven.op.attributes["dimension_numbers"])
     dims = (numbers.input_spatial_dimensions[position], numbers.kernel_spatial_dimensions[position])
     shapes = (*uneven.operand_shapes, *uneven.result_shapes)
@@ -125,13 +125,13 @@ def _spatial_factors(rule: OpShardingRule | None, numbers: Any, left_out: Sequen
 
 
 def _passes_convolution(rule: OpShardingRule, factor: int) -> bool:
-    """Whether there may be more features or batches: features that are summed have to be of both operands."""
+    """Returns whether features or batches may be padded; features that are summed have to be of both operands."""
     is_of_both = all(mapping.contains_factor(factor) for mapping in rule.operand_mappings)
     return passes_through(rule, factor) or (is_of_both and rule.factor_type(factor) is FactorType.REDUCTION)
 
 
 def _windows(op: Any, number: int, size: int, kernel_size: int) -> int:
-    """How many windows there are along a spatial dimension."""
+    """Returns the number of windows along a spatial dimension."""
 
     def given(name: str, default: int, index: int) -> int:
         return int(op.attributes[name][index]) if name in op.attributes else default
@@ -148,7 +148,7 @@ def _windows(op: Any, number: int, size: int, kernel_size: int) -> int:
 
 
 def _set_groups(op: Any, numbers: Any, inputs: Sequence[int], kernel: Sequence[int], result: Sequence[int]) -> None:
-    """Groups of one feature, or of one element of the batch, are as many as those are."""
+    """Sets the numbers of groups, of one feature or of one element of the batch, to the padded sizes."""
     if op.attributes["feature_group_count"].value > 1:
         count = inputs[numbers.input_feature_dimension] // kernel[numbers.kernel_input_feature_dimension]
         op.attributes["feature_group_count"] = stablehlo.integer(count)
@@ -159,7 +159,7 @@ def _set_groups(op: Any, numbers: Any, inputs: Sequence[int], kernel: Sequence[i
 
 @padding_of("stablehlo.slice")
 def static_slice(uneven: UnevenOp) -> None:
-    """Where operand and result have the same number of even shards, from the first element on, so has the slice."""
+    """Pads a slice from the first element on if its padded operand has the size of the even result."""
     op = uneven.op
     (own,), (own_result,), (even,) = uneven.operand_shapes, uneven.result_shapes, uneven.even_result_shapes()
     operand, result = list(op.operands[0].type.shape), list(own_result)
@@ -181,9 +181,9 @@ _SLICE = ("start_indices", "limit_indices", "strides")
 
 @padding_of("stablehlo.pad")
 def pad(uneven: UnevenOp) -> None:
-    """What is padded in front stays so, and behind there is as much as makes even shards.
+    """Keeps the padding in front, and adds as much behind as makes even shards.
 
-    Where padding of the operand gets into the result, it is what the op pads with.
+    Where padding of the operand gets into the result, it is set to the value that the op pads with.
     """
     op = uneven.op
     (own, _), (own_result,), (even,) = uneven.operand_shapes, uneven.result_shapes, uneven.even_result_shapes()
@@ -206,7 +206,7 @@ _PAD = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 @padding_of("stablehlo.dynamic_slice")
 def dynamic_slice(uneven: UnevenOp) -> None:
-    """Slices of full dimensions are of the full padded ones; others begin where they would without padding."""
+    """Extends slices of full dimensions to the padded dimensions; others begin where they would without padding."""
     op = uneven.op
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
     operands, shapes = factors.operand_shapes(), factors.result_shapes()
@@ -221,7 +221,7 @@ def dynamic_slice(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.dynamic_update_slice")
 def dynamic_update_slice(uneven: UnevenOp) -> None:
-    """An update that would reach out of the operand begins earlier: so it does where the operand is padded."""
+    """Clamps the start of an update as without padding: an update that would exceed the operand begins earlier."""
     op = uneven.op
     factors = PaddedFactors(uneven, passes_through)
     shapes = factors.operand_shapes()
@@ -234,7 +234,7 @@ def dynamic_update_slice(uneven: UnevenOp) -> None:
 
 
 def _clamped(start: Any, bound: int) -> Any:
-    """A scalar between zero and a bound that its type may not reach."""
+    """Returns a scalar clamped between zero and a bound, which the type of the scalar may not reach."""
     type_ = start.type
     least = stablehlo.splat(type_, 0)
     return stablehlo.build("clamp", type_, least, start, stablehlo.splat(type_, min(bound, _largest(type_))))
@@ -242,7 +242,7 @@ def _clamped(start: Any, bound: int) -> Any:
 
 @padding_of("stablehlo.gather")
 def gather(uneven: UnevenOp) -> None:
-    """Indices that reach out of the operand are moved into it before it is padded, as the op itself would."""
+    """Clamps indices to the operand without padding, as the op itself does, before the operand is padded."""
     op = uneven.op
     numbers = _bindings.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     factors = PaddedFactors(uneven, passes_through_or_is_reduced)
@@ -269,7 +269,7 @@ def _is_in_slices(uneven: UnevenOp, dim: int) -> bool:
 
 
 def _clamped_indices(indices: Any, bounds: Sequence[int], vector_dim: int, uneven: UnevenOp) -> Any:
-    """Indices with each component between zero and its bound."""
+    """Returns indices with each component clamped between zero and its bound."""
     type_ = indices.type.element_type
     largest = _largest(indices.type)
     limits = [[0] * len(bounds), [min(bound, largest) for bound in bounds]]
@@ -291,7 +291,7 @@ def _clamped_indices(indices: Any, bounds: Sequence[int], vector_dim: int, uneve
 
 @padding_of("stablehlo.scatter")
 def scatter(uneven: UnevenOp) -> None:
-    """Padding of the indices points out of the inputs, where nothing is updated; padding of the inputs may be."""
+    """Sets the padding of the indices to point out of the inputs, where nothing is updated; pads the inputs."""
     op = uneven.op
     count = len(op.results)
     numbers = _bindings.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
@@ -308,7 +308,7 @@ def scatter(uneven: UnevenOp) -> None:
 
 
 def _placed_windows(uneven: UnevenOp, numbers: Any) -> set[int]:
-    """The factors along which full updates go to indexed places: padding in them would get into the inputs."""
+    """Returns the factors along which full updates go to indexed places: their padding would get into the inputs."""
     if uneven.rule is None:
         return set()
     mapping = uneven.rule.operand_mappings[0].dim_mappings
@@ -318,7 +318,7 @@ def _placed_windows(uneven: UnevenOp, numbers: Any) -> set[int]:
 
 
 def _nowhere(type_: Any) -> Any:
-    """An index out of all tensors, and far enough that what is added to it or taken from it stays out of them."""
+    """Returns an index out of all tensors, so far out that it stays there if something is added or subtracted."""
     element = type_.element_type
     value = _largest(type_) if element.is_unsigned else -(2 ** (element.width - 2))
     return stablehlo.splat(stablehlo.tensor(element), value)
@@ -326,6 +326,6 @@ def _nowhere(type_: Any) -> Any:
 
 def _largest(type_: Any) -> int:
     element = type_.element_type
-    # Constants are made of signed numbers.
+    # Constants are built from signed numbers.
     width = min(element.width, 63) if element.is_unsigned else element.width - 1
     return 2**width - 1

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that are padded behind so that their shards are even, and ways from one size to another.
+"""Values that are padded at the end so that their shards are even, and the ops that change their sizes.
 
-Outside of its own size a padded value holds anything, but for those that are known to be zero there.
+The padding of a value has arbitrary elements, unless it is known to be zero.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class PaddingError(Exception):
 
 
 class PaddedValues:
-    """The values of a function by what is padding in them: those that are not known here have none.
+    """The padding of the values of a function; values that are not recorded have none.
 
-    All of a value's padding is behind what it holds. What is built is built at the current insertion point.
-    `padding` makes the scalar that new padding is of, by default zeros; of others nothing is known afterwards.
+    All padding is at the end of a dimension. Ops are built at the current insertion point. `padding` makes the scalar
+    of new padding, by default zero; other padding has no known value afterwards.
     """
 
     def __init__(self, meshes: Mapping[str, Mesh], padding: Callable[[Any], Any] | None = None) -> None:
@@ -39,36 +39,36 @@ class PaddedValues:
         self._zero_padded: set[Any] = set()
 
     def shape(self, value: Any) -> Shape:
-        """The sizes of a tensor without its padding."""
+        """Returns the sizes of a tensor without its padding."""
         return self._shapes.get(value) or tuple(value.type.shape)
 
     def is_padded(self, value: Any) -> bool:
-        """Whether the value has padding."""
+        """Returns whether the value has padding."""
         return value in self._shapes
 
     def shards(self, sharding: TensorSharding | None, rank: int) -> Shape:
-        """The number of shards of each dimension."""
+        """Returns the number of shards of each dimension."""
         mesh = None if sharding is None else mesh_of(sharding, self._meshes)
         if sharding is None or mesh is None or mesh.is_maximal:
             return (1,) * rank
         return tuple(dim.sharded_size(mesh) for dim in sharding.dim_shardings)
 
     def even_shape(self, shape: Sequence[int], sharding: TensorSharding | None) -> Shape:
-        """The least sizes of even shards that a tensor fits in; dynamic sizes stay."""
+        """Returns the least sizes, not below `shape`, that have even shards; dynamic sizes stay."""
         shards = self.shards(sharding, len(shape))
         return tuple(
             size if size == DYNAMIC else -(-size // count) * count for size, count in zip(shape, shards, strict=True)
         )
 
     def set_shape(self, value: Any, shape: Sequence[int], own: Sequence[int] | None = None) -> None:
-        """Gives a value another type, of which its `own` sizes, those that it has without, are no padding."""
+        """Sets the shape of a value; its sizes without padding are `own`, by default the present ones."""
         sizes = tuple(own) if own is not None else self.shape(value)
         if list(shape) != list(value.type.shape):
             value.set_type(stablehlo.with_shape(value.type, shape))
         self._know(value, sizes, is_zero=False)
 
     def is_zero_padded(self, value: Any) -> bool:
-        """Whether all padding of the value is known to be zero."""
+        """Returns whether all padding of the value is known to be zero."""
         return value in self._zero_padded or value not in self._shapes
 
     def set_zero_padded(self, value: Any) -> None:
@@ -77,10 +77,10 @@ class PaddedValues:
             self._zero_padded.add(value)
 
     def resized(self, value: Any, shape: Sequence[int]) -> Any:
-        """The value with other sizes, no less than its own.
+        """Returns the value with other sizes, not less than those without padding.
 
-        It stays sharded as it is. A sharded dimension is gathered for that, and sliced again if it then has even
-        shards.
+        It keeps its sharding. A sharded dimension is gathered for the change, and sliced again if its shards are then
+        even.
         """
         have, sharding = tuple(value.type.shape), sharding_of(value)
         if have == tuple(shape):
@@ -96,7 +96,7 @@ class PaddedValues:
         return self.sliced(resized, without_axes_of(sharding, set(gathered) - back), back)
 
     def _in_place(self, value: Any, shape: Sequence[int], dims: Collection[int]) -> Any:
-        """The value with other sizes along dimensions that are not sharded."""
+        """Returns the value with other sizes along dimensions that are not sharded."""
         own, have = self.shape(value), list(value.type.shape)
         if DYNAMIC in have:
             raise PaddingError(
@@ -119,7 +119,7 @@ class PaddedValues:
         return self._moved("sdy.all_gather", value, attributes)
 
     def sliced(self, value: Any, sharding: TensorSharding, dims: Collection[int]) -> Any:
-        """The value, sharded along dimensions that are not sharded yet; all others are already."""
+        """Returns the value sliced along `dims` to a sharding that its other dimensions have already."""
         attributes = {"slicing_axes": _axes_of(sharding, dims), "out_sharding": sdy.attribute(sharding)}
         return self._moved("sdy.all_slice", value, attributes)
 
@@ -129,7 +129,7 @@ class PaddedValues:
         return moved
 
     def masked(self, value: Any, scalar: Callable[[], Any], dims: Collection[int]) -> Any:
-        """The value with a scalar in the padding of the given dimensions."""
+        """Returns the value with a scalar in the padding of the given dimensions."""
         own, sharding, shape = self.shape(value), sharding_of(value), list(value.type.shape)
         padded = [dim for dim in sorted(dims) if own[dim] != shape[dim]]
         if not padded:
@@ -150,7 +150,7 @@ class PaddedValues:
         return masked
 
     def masked_by_zeros(self, value: Any, dims: Collection[int]) -> Any:
-        """The value with zeros in the padding of the given dimensions."""
+        """Returns the value with zeros in the padding of the given dimensions."""
         if self.is_zero_padded(value):
             return value
         masked = self.masked(value, lambda: zero(value.type.element_type), dims)
@@ -160,7 +160,7 @@ class PaddedValues:
         return masked
 
     def finish(self, result: Any) -> None:
-        """Puts in the place of an op's result, of any sizes, what fits its sharding."""
+        """Replaces an op's result, of any sizes, by a value of the sizes that its sharding needs."""
         sharding, have = sharding_of(result), tuple(result.type.shape)
         own = self.shape(result)
         wanted = self.even_shape(own, sharding)
@@ -179,7 +179,7 @@ class PaddedValues:
         self.replace(result, new, users)
 
     def replace(self, result: Any, new: Any, users: Collection[Any]) -> None:
-        """Has some users of a result use another value."""
+        """Replaces a result by another value in some of its users."""
         others = {use.owner.operation for use in result.uses if use.owner.operation not in users}
         result.replace_all_uses_except(new, list(others))
 
@@ -194,14 +194,14 @@ class PaddedValues:
 
 
 def zero(element_type: Any) -> Any:
-    """A scalar constant. PaddingError where the type has none."""
+    """Returns a scalar zero; raises PaddingError if the type has no constant."""
     if not stablehlo.has_numbers(element_type):
         raise PaddingError(f"tensors of {element_type} cannot be padded for even shards: no constant of it is known")
     return stablehlo.scalar(0, element_type)
 
 
 def without_axes_of(sharding: TensorSharding, dims: Collection[int]) -> TensorSharding:
-    """The sharding with some dimensions not sharded."""
+    """Returns the sharding without the axes of some dimensions."""
     return sharding.replace_dims({dim: DimensionSharding((), sharding.dim_shardings[dim].is_closed) for dim in dims})
 
 

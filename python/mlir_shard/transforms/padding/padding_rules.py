@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How an op takes padded operands and makes padded results: functions, registered by op name.
+"""Padding rules: functions, registered by op name, with which an op takes padded operands and makes padded results.
 
-Those of ops that move tensors as they are, or make them from nothing, are here.
+This module has the rules of ops that move tensors unchanged, or make them without operands.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from mlir_shard.transforms.padding.padded_values import PaddedValues, Shape
 
 @dataclass(frozen=True, slots=True)
 class UnevenOp:
-    """An op some of whose tensors are padded, or have to be.
+    """An op with tensors that are padded, or have to be.
 
     `rule` is its sharding rule and the shapes are those of its operands and results, all without padding; a value that
-    is no ranked tensor has the shape ().
+    is not a ranked tensor has the shape ().
     """
 
     op: Any
@@ -39,13 +39,13 @@ class UnevenOp:
     values: PaddedValues
 
     def even_result_shapes(self) -> list[Shape]:
-        """The shapes that results have to have for their shards to be even."""
+        """Returns the shapes of the results with which their shards are even."""
         shardings = map(sharding_of, self.op.results)
         pairs = zip(self.result_shapes, shardings, strict=True)
         return [self.values.even_shape(shape, sharding) if shape else () for shape, sharding in pairs]
 
     def set_operands(self, shapes: Sequence[Shape]) -> None:
-        """Gives the op its operands with other sizes."""
+        """Replaces the operands of the op by the same tensors with other sizes."""
         for index, shape in enumerate(shapes):
             operand = self.op.operands[index]
             if shape and tuple(operand.type.shape) != tuple(shape):
@@ -53,19 +53,19 @@ class UnevenOp:
                 self.op.operands[index] = self.values.resized(operand, shape)
 
     def set_results(self, shapes: Sequence[Shape]) -> None:
-        """Gives results the sizes that the op makes, and their users what fits the shardings."""
+        """Sets the sizes of the results that the op makes, and gives their users values that fit the shardings."""
         for result, own, shape in zip(self.op.results, self.result_shapes, shapes, strict=True):
             if shape:
                 self.values.set_shape(result, shape, own)
                 self.values.finish(result)
 
     def _selects_all(self) -> bool:
-        """Whether the op selects elements, and nothing adds up what devices have selected of their blocks."""
+        """Returns whether the op selects elements, and no collective sums the elements that devices have selected."""
         users = (use.owner.operation.name for result in self.op.results for use in result.uses)
         return self.op.name in SELECTING_OPS and not any(name in _REDUCING for name in users)
 
     def _check_whole(self, index: int, shape: Shape) -> None:
-        """Raises PassFailure if a dimension of which each device has to compute a part must not be sharded."""
+        """Raises PassFailure if the op reduces a dimension in uneven shards that cannot be padded."""
         if self.rule is None or self._selects_all():
             return
         have = self.op.operands[index].type.shape
@@ -86,9 +86,9 @@ _by_name: dict[str, PadFunction] = {}
 
 
 def padding_of(*names: str) -> Callable[[PadFunction], PadFunction]:
-    """Registers a function that pads ops of these names, or all of a dialect (`"attn.*"`).
+    """Registers a function that pads ops of these names, or all ops of a dialect (`"attn.*"`).
 
-    It gets an `UnevenOp`, at an insertion point before the op, and changes the op in place, for example by
+    The function gets an `UnevenOp`, at an insertion point before the op, and changes the op in place, for example by
     `pad_along_factors`.
     """
     check_op_names(names)
@@ -102,7 +102,7 @@ def padding_of(*names: str) -> Callable[[PadFunction], PadFunction]:
 
 
 def pad(uneven: UnevenOp) -> None:
-    """Pads an op by its function. InterfaceError where that is a user's, and fails."""
+    """Pads an op by its function; raises InterfaceError if that is a user's function and fails."""
     name = uneven.op.name
     function = _by_name.get(name) or _by_name.get(f"{name.partition('.')[0]}.*")
     if function is None:
@@ -121,10 +121,10 @@ def _passes_factors(uneven: UnevenOp) -> bool:
 
 
 class PaddedFactors:
-    """The factors of an op along which it is padded, and the sizes that its tensors have then.
+    """The factors of an op along which it is padded, and the resulting sizes of its tensors.
 
-    A factor is padded if `may_pad` holds for it, and no dimension that has it has another one, to the size that the
-    largest of those dimensions has or must have. All other dimensions are without padding.
+    A factor is padded if `may_pad` holds for it, and no dimension that has it has another one. Its padded size is the
+    largest that one of these dimensions has or must have. All other dimensions are without padding.
     """
 
     def __init__(self, uneven: UnevenOp, may_pad: Callable[[OpShardingRule, int], bool]) -> None:
@@ -149,15 +149,15 @@ class PaddedFactors:
             del self._sizes[factor]
 
     def operand_shapes(self) -> list[Shape]:
-        """The shapes of the operands, padded."""
+        """Returns the padded shapes of the operands."""
         return self._shapes(self._rule.operand_mappings, self._uneven.operand_shapes)
 
     def result_shapes(self) -> list[Shape]:
-        """The shapes of the results, padded."""
+        """Returns the padded shapes of the results."""
         return self._shapes(self._rule.result_mappings, self._uneven.result_shapes)
 
     def dims_without_result(self, operand: int) -> list[int]:
-        """The padded dimensions of an operand that are in no result: padding in them would be computed with."""
+        """Returns the padded dimensions of an operand that are in no result: their padding would affect the results."""
         mapping = self._rule.operand_mappings[operand].dim_mappings
         factors = [of_dim.factor_indices[:1] for of_dim in mapping]
         return [
@@ -177,28 +177,28 @@ class PaddedFactors:
 
 
 def in_result(rule: OpShardingRule, factor: int) -> bool:
-    """Whether a result has the factor."""
+    """Returns whether a result has the factor."""
     return any(mapping.contains_factor(factor) for mapping in rule.result_mappings)
 
 
 def is_made(rule: OpShardingRule, factor: int) -> bool:
-    """Whether the op makes elements along the factor, or makes them of those at the same place."""
+    """Returns whether the op makes elements along the factor, from none or from elements at the same place."""
     return rule.factor_type(factor) is FactorType.PASS_THROUGH and in_result(rule, factor)
 
 
 def passes_through(rule: OpShardingRule, factor: int) -> bool:
-    """Whether elements along the factor come from elements at the same place alone, so that padding makes padding."""
+    """Returns whether elements along the factor come only from those at the same place: padding makes padding."""
     in_operand = any(mapping.contains_factor(factor) for mapping in rule.operand_mappings)
     return in_operand and is_made(rule, factor)
 
 
 def passes_through_or_is_reduced(rule: OpShardingRule, factor: int) -> bool:
-    """Whether padding makes padding along the factor, or can be made neutral."""
+    """Returns whether padding makes padding along the factor, or can be made neutral."""
     return passes_through(rule, factor) or rule.factor_type(factor) is FactorType.REDUCTION
 
 
 def pad_along_factors(uneven: UnevenOp) -> None:
-    """Pads the op along the factors that pass through it; its sizes are in its types only."""
+    """Pads the op along the factors that pass through it; the op must have its sizes in its types only."""
     factors = PaddedFactors(uneven, passes_through)
     uneven.set_operands(factors.operand_shapes())
     uneven.set_results(factors.result_shapes())
@@ -206,14 +206,14 @@ def pad_along_factors(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.broadcast_in_dim")
 def pad_all_along_factors(uneven: UnevenOp) -> None:
-    """As `pad_along_factors`, also along the factors that are of results alone."""
+    """Pads the op as `pad_along_factors` does, and along the factors that only results have."""
     factors = PaddedFactors(uneven, is_made)
     uneven.set_operands(factors.operand_shapes())
     uneven.set_results(factors.result_shapes())
 
 
 def pad_nothing(uneven: UnevenOp) -> None:
-    """Gives the op its operands without padding, and its results theirs after it."""
+    """Removes the padding of the op's operands, and pads its results after it."""
     uneven.set_operands(uneven.operand_shapes)
     uneven.set_results(uneven.result_shapes)
 
@@ -227,9 +227,9 @@ ELEMENTWISE_TARGETS = (
 
 @padding_of(*RESHARDING_OPS)
 def move(uneven: UnevenOp) -> None:
-    """What is moved fits both shardings, and is cut to the second one afterwards.
+    """Pads a moved tensor to fit both shardings, and cuts the result to the second one.
 
-    Zeros stay zeros, summed up too.
+    Padding with zeros remains zeros, also when summed.
     """
     op, values = uneven.op, uneven.values
     (own,), (even,) = uneven.result_shapes, uneven.even_result_shapes()
@@ -248,13 +248,13 @@ def move(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.iota")
 def iota(uneven: UnevenOp) -> None:
-    """The numbers go on in the padding."""
+    """Continues the numbers in the padding."""
     uneven.set_results(uneven.even_result_shapes())
 
 
 @padding_of("stablehlo.constant")
 def constant(uneven: UnevenOp) -> None:
-    """A splat gets a larger shape; any other constant is padded and sliced."""
+    """Gives a splat a larger shape; any other constant keeps its shape and is padded after it."""
     # The bindings have no view of complex constants.
     is_number = isinstance(uneven.op.results[0].type.element_type, ir.FloatType | ir.IntegerType)
     value = uneven.op.attributes["value"] if is_number else None
@@ -269,7 +269,7 @@ def constant(uneven: UnevenOp) -> None:
 
 @padding_of("stablehlo.custom_call")
 def custom_call(uneven: UnevenOp) -> None:
-    """Only what is known to be elementwise is called with padding, or what a user has given a rule."""
+    """Pads calls of targets that are known to be elementwise, or that have a rule of the user; pads no other call."""
     is_elementwise = stablehlo.call_target(uneven.op) in ELEMENTWISE_TARGETS
     is_ruled = uneven.rule is not None and (is_elementwise or uneven.rule.is_custom_rule)
     (pad_along_factors if is_ruled else pad_nothing)(uneven)

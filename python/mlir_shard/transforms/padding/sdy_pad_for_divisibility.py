@@ -1,8 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors in uneven shards are padded, with values that no result depends on. The idea is Shardy's.
+"""Pads tensors in uneven shards with values that no result depends on, as Shardy does.
 
-The ops concerned are read before anything is padded; what enters and leaves regions is padded along data-flow edges.
+The ops concerned are read before anything is padded; values that enter and leave regions are padded along data-flow
+edges.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ __all__ = ["PadForDivisibility", "pad_function", "padded_ops", "padding_of"]
 
 RETURN = "func.return"
 MANUAL = "sdy.manual_computation"
-# Ops whose terminators give their results.
+# Ops whose terminators determine their results.
 REGION_OPS = ("stablehlo.case", "stablehlo.if", "stablehlo.while", "sdy.named_computation", MANUAL)
 
 
 @padding_of("stablehlo.case", "stablehlo.if")
 def branches(uneven: UnevenOp) -> None:
-    """Each branch gives the results padded."""
+    """Pads the results of each branch."""
     uneven.set_operands(uneven.operand_shapes)
     uneven.set_results(uneven.even_result_shapes())
 
 
 @padding_of("stablehlo.while", "stablehlo.optimization_barrier")
 def loop(uneven: UnevenOp) -> None:
-    """What goes around is padded everywhere as in the results."""
+    """Pads the operands of the op and the arguments of its regions as its results."""
     even = uneven.even_result_shapes()
     uneven.set_operands(even)
     for region in uneven.op.regions:
@@ -57,7 +58,7 @@ def loop(uneven: UnevenOp) -> None:
 
 @padding_of("sdy.named_computation", MANUAL)
 def computation(uneven: UnevenOp) -> None:
-    """Operands and arguments are padded as the computation has them in, results as it has them out."""
+    """Pads operands and arguments for the input shardings of the computation, and results for its output shardings."""
     op, values = uneven.op, uneven.values
     inside = op.attributes.get("in_shardings")
     shardings = list(map(sharding_of, op.operands) if inside is None else inside.value.shardings)
@@ -71,12 +72,12 @@ def computation(uneven: UnevenOp) -> None:
 
 
 def manual_axes(op: Any) -> frozenset[str]:
-    """The axes along which a computation is manual."""
+    """Returns the axes along which a computation is manual."""
     return frozenset(op.attributes["manual_axes"].value.value) if op.name == MANUAL else frozenset()
 
 
 def _check_not_split(op: Any, shapes: Sequence[Shape], shardings: Sequence[TensorSharding | None]) -> None:
-    """Raises PassFailure where manual shards are sharded further, unevenly: each had to have its own padding."""
+    """Raises PassFailure if manual shards are sharded further, unevenly: each would need its own padding."""
     manual, meshes = manual_axes(op), listed_meshes(op)
     for own, sharding in zip(shapes, shardings, strict=True):
         mesh = None if sharding is None else mesh_of(sharding, meshes)
@@ -94,7 +95,7 @@ def _check_not_split(op: Any, shapes: Sequence[Shape], shardings: Sequence[Tenso
 
 @padding_of("sdy.return", "stablehlo.return")
 def terminator(uneven: UnevenOp) -> None:
-    """A region gives what the results of the op around it are; the condition of a loop has no padding."""
+    """Pads the operands of a terminator as the results of the op around it; the condition of a loop is not padded."""
     around = uneven.op.parent.operation
     is_condition = around.name == "stablehlo.while" and uneven.op.block == around.regions[0].blocks[0]
     if is_condition or around.name not in REGION_OPS:
@@ -110,7 +111,7 @@ def terminator(uneven: UnevenOp) -> None:
 
 
 def _inside(result: Any, manual: frozenset[str], values: PaddedValues) -> Shape:
-    """The shape that a result has in the region."""
+    """Returns the shape that a result has in the region."""
     sharding = sharding_of(result)
     mesh = mesh_of(sharding, listed_meshes(result.owner)) if sharding is not None and manual else None
     shape = tuple(result.type.shape)
@@ -123,9 +124,9 @@ def _inside(result: Any, manual: frozenset[str], values: PaddedValues) -> Shape:
 
 
 def uneven_ops(function: Any, values: PaddedValues) -> list[UnevenOp]:
-    """The ops with an operand or a result in uneven shards, and the terminators in them, in pre-order.
+    """Returns the ops with an operand or a result in uneven shards, and the terminators in them, in pre-order.
 
-    RuleError where one has no valid sharding rule.
+    Raises RuleError if one of them has no valid sharding rule.
     """
     rules = rule_cache(COMPUTING)
     known: dict[Any, bool] = {}
@@ -155,12 +156,12 @@ def uneven_ops(function: Any, values: PaddedValues) -> list[UnevenOp]:
 
 @register
 class PadForDivisibility(Pass):
-    """Pads each tensor that a number of shards does not divide to the next size that it does.
+    """Pads each tensor whose sizes are not divisible by the numbers of shards to the next divisible sizes.
 
-    Operands and results of ops must be compatible, as `sdy-insert-explicit-reshards`,
-    `sdy-resolve-permutation-factors` and `sdy-reshard-to-collectives` leave them. Padding is behind; what would mix it
-    with elements has neutral ones there, by a mask, and what needs all elements as they are gathers them and cuts the
-    padding off. Arguments and results of functions have to be in even shards.
+    Operands and results of ops must be compatible, as `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`
+    and `sdy-reshard-to-collectives` leave them. Padding is at the end of a dimension. If an op would combine padding
+    with elements, a mask sets the padding to neutral elements; an op that needs the unpadded tensor gathers it and
+    slices the padding off. Arguments and results of functions must have even shards.
     """
 
     name = "sdy-pad-for-divisibility"
@@ -179,11 +180,11 @@ def pad_function(
     *,
     pads_signature: bool = False,
 ) -> bool:
-    """What the pass does, and whether it has changed anything.
+    """Pads a function as the pass does; returns whether it has changed anything.
 
     Args:
         padding: makes the scalar constant of an element type that tensors are padded with at first; zeros by default.
-        pads_signature: pad arguments, by zeros that the caller has to pass, and results too.
+        pads_signature: pad results, and arguments by zeros that the caller has to pass, too.
 
     Raises:
         PassFailure: the function cannot be padded.
@@ -216,7 +217,7 @@ def _pad_arguments(function: Any, values: PaddedValues) -> None:
 
 
 def _set_type(function: Any) -> None:
-    """Gives a function the types of its arguments, and of what it returns."""
+    """Sets the type of a function to the types of its arguments and of the values that it returns."""
     block, returned = function.regions[0].blocks[0], last_op(function).operands
     type_ = ir.FunctionType.get([value.type for value in block.arguments], [value.type for value in returned])
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
@@ -231,7 +232,7 @@ def _pad(uneven: UnevenOp) -> None:
 
 
 def _check_signature(function: Any, values: PaddedValues) -> None:
-    """Raises PassFailure where an argument or a result is in uneven shards, with an error for each."""
+    """Raises PassFailure if arguments or results are in uneven shards, with an error for each of them."""
     is_even = True
     for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
         for index, (type_, sharding) in enumerate(

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps of a resharding plan as collectives."""
+"""Builds the steps of a resharding plan as collectives."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mlir_shard.transforms.partition.grid_reshards import Relocation, Resharding
 
 
 def emit(value: Any, resharding: Resharding | None, grid: DeviceGrid, builder: GridBuilder) -> Any:
-    """The value resharded, built at the current insertion point and location.
+    """Returns the resharded value, built at the current insertion point and location.
 
-    Local tensors have the size of a full shard: what is beyond the tensor is cut off where there is more, and padded
-    where a collective needs equal parts.
+    Local tensors have the size of a full shard: excess padding is cut off, and padding is added if a collective needs
+    equal parts.
     """
     if resharding is None:
         return value
@@ -54,7 +54,7 @@ def _moved(
 ) -> Any:
     local = grid.local_shape(shape, after)
     if 0 in local:
-        # Nothing moves, and StableHLO gathers along no dimension without elements.
+        # Nothing moves, and StableHLO cannot gather along a dimension without elements.
         return builder.resized(value, local)
     # The steps of one move are of one kind, along different dimensions.
     steps = move.steps if isinstance(move, Together) else (move,)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The moves that reshard a tensor on the grid of devices, planned once for equal tensors.
 
-Also shards that enter or leave a function on other devices than the grid has them.
+Also permutations of devices for shards that enter or leave a function in the order of devices of a mesh.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A permutation of devices: each gets the local tensor of process `source[process]`."""
+    """A permutation of devices: each process gets the local tensor of process `source[process]`."""
 
     source: tuple[int, ...]
 
@@ -69,12 +69,12 @@ class Resharding:
 def exchanged(
     source: Placement, target: Placement, shape: Shape, between: tuple[TensorLayout, TensorLayout] | None = None
 ) -> Resharding:
-    """The direct exchange."""
+    """Returns the resharding by one direct exchange."""
     return Resharding(source, (PlacedMove(DirectExchange(target), target, between),), shape)
 
 
 class NoPlan(Exception):
-    """No moves lead from the source to the target; the message has the reason."""
+    """Raised if no moves lead from the source to the target; the message has the reason."""
 
 
 class GridReshards:
@@ -87,7 +87,7 @@ class GridReshards:
         self._slices: dict[tuple[Placement, Shape], Resharding | None] = {}
 
     def between(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> Resharding | None:
-        """The moves for a tensor of `shape`, with elements of `element_size` bytes; None if nothing has to move.
+        """Returns the moves of a tensor of `shape`, with elements of `element_size` bytes; None if nothing has to move.
 
         Raises:
             NoPlan: the target is partial and the source is not.
@@ -103,7 +103,7 @@ class GridReshards:
         return self._found[key]
 
     def slices(self, target: Placement, shape: Shape) -> Resharding | None:
-        """How each device cuts its shard out of a tensor that all have whole, for which nothing is sent."""
+        """Returns the slice by which each device gets its shard of a replicated tensor, without communication."""
         key = target, shape
         if key not in self._slices:
             self._slices[key] = self._sliced(target, shape)
@@ -118,7 +118,7 @@ class GridReshards:
     def by(
         self, kind: Kind, source: Placement, target: Placement, shape: Shape, element_size: int
     ) -> Resharding | None:
-        """As `between`, by the one move of this kind where that leads to the target."""
+        """Returns the same as `between`, but a single move of this kind if one leads to the target."""
         if source == target or self._grid.separate_mesh(source, target) is not None:
             return self.between(source, target, shape, element_size)
         tensor = GridTensor(Grid.of(self._grid.layout(source, shape).mesh, ()), shape, element_size)
@@ -147,7 +147,7 @@ class GridReshards:
         try:
             layouts = self._grid.layout(source, shape), self._grid.layout(target, shape)
             if (mesh := layouts[0].mesh).total_size > MOST_DEVICES:
-                # What uneven shards receive is counted device by device.
+                # The bytes that uneven shards receive are counted device by device.
                 raise TooManyDevicesError(mesh)
             plan = self._planner.plan(*layouts, element_size)
         except ValueError as error:
@@ -157,7 +157,7 @@ class GridReshards:
 
 
 def sliced(dims: Sequence[GridAxes], target: Placement, shape: Shape) -> Resharding | None:
-    """A slice of a replicated tensor along these axes of its dimensions; None without any."""
+    """Returns the slice of a replicated tensor along these axes of its dimensions; None if there are no axes."""
     move = together([AllSlice(dim, axes) for dim, axes in enumerate(dims) if axes])
     return None if move is None else Resharding(Placement(((),) * len(dims)), (PlacedMove(move, target),), shape)
 
@@ -171,7 +171,7 @@ def relocated(
     *,
     arrives: bool,
 ) -> tuple[Resharding | None, ...]:
-    """The reshards, of what a caller has in the order of the meshes: what arrives from there, or leaves for it."""
+    """Returns reshards with relocations from, if `arrives`, or to the order of devices of the caller's meshes."""
     if not grid.reordered:
         return tuple(reshards)
     found = []
@@ -186,13 +186,13 @@ def relocated(
 
 
 def _relocation(mesh: Mesh, placement: Placement, grid: DeviceGrid, *, arrives: bool) -> Relocation | None:
-    """Between where the mesh has shards and where the grid has them; None where that is the same."""
+    """Returns the permutation between the shards of the mesh and of the grid; None if it moves nothing."""
     on_mesh, on_grid = np.argsort(device_array(mesh)), grid.processes()
     return _between(on_mesh, on_grid, placement, grid) if arrives else _between(on_grid, on_mesh, placement, grid)
 
 
 def _between(held: _Numbers, wanted: _Numbers, placement: Placement, grid: DeviceGrid) -> Relocation | None:
-    """The permutation in which a device that holds what it needs keeps it."""
+    """Returns the permutation from held to needed shards, in which a device that has its needed shard keeps it."""
     axes = tuple(axis for of_dim in placement.dims for axis in of_dim)
     has, needs = (grid.positions(axes, positions).tolist() for positions in (held, wanted))
     if has == needs:

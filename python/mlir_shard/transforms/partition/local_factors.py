@@ -16,10 +16,10 @@ from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, c
 def local_factor_axes(
     projection: ShardingProjection, rule: OpShardingRule, unshardable: Collection[int], mesh: Mesh
 ) -> tuple[Axes, ...]:
-    """For each factor the axes on which all tensors agree, none where they do not or it is in `unshardable`.
+    """Returns for each factor the axes on which all tensors agree; none if they disagree or it is in `unshardable`.
 
-    Blocks of every tensor are then those of its dimensions: axes of a factor that would make them strided, as the
-    factor to its left is not fully sharded, are dropped as well.
+    Axes of a factor that would make shards strided, as the factor to its left is not fully sharded, are dropped as
+    well: every shard is then contiguous along each dimension.
     """
     found: list[set[Axes]] = []
     for factor in range(rule.num_factors):
@@ -42,7 +42,7 @@ def axes_of_dimensions(
     Each dimension is one factor, so that no axis is split between factors and no shard is strided.
 
     Args:
-        placements: of the operands, then the results.
+        placements: the placements of the operands, then of the results.
         rule: the sharding rule.
         unshardable: the factors that get no axes.
     """
@@ -65,7 +65,7 @@ def _agreed(
     """Returns the axes of each factor on which all tensors agree, without those of factors before it.
 
     Args:
-        found: for each factor the different axes that tensors have along it.
+        found: for each factor, the distinct lists of axes that tensors have along it.
         unshardable: the factors that get no axes.
         overlap: returns whether two lists of axes have some in common.
     """
@@ -81,7 +81,7 @@ def _agreed(
 
 
 def _strided_factors(kept: list[Axes], rule: OpShardingRule, mesh: Mesh) -> set[int]:
-    """The factors whose axes the dimensions of some tensor cannot express."""
+    """Returns the factors whose axes the dimensions of some tensor cannot express."""
     sizes = rule.factor_sizes
     distinct = {dim.factor_indices: dim for mapping in rule.tensor_mappings for dim in mapping.dim_mappings}
     strided = set()

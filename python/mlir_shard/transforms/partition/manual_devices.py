@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The numbers of devices in manual computations on a mesh whose devices are taken as if they were in order."""
+"""The numbers of devices in manual computations on a mesh whose devices are treated as if they were in order."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LISTS = (REPLICA_GROUPS, "source_target_pairs")
 
 
 def renumber_devices(module: Any, grid: DeviceGrid) -> None:
-    """Has bodies of manual computations see the numbers that devices have on their mesh.
+    """Replaces device numbers in bodies of manual computations by the numbers that devices have on their mesh.
 
-    A device of the program works as the one at its position on a mesh in `grid.reordered`: its number is that one's,
-    and collectives that name devices are between those that work as them.
+    On a mesh in `grid.reordered`, device p of the program runs as the device at position p of the mesh: it gets the
+    number of that device, and collectives name devices by their positions.
     """
     for manual in operations_named(module, "sdy.manual_computation") if grid.reordered else ():
         mesh = _mesh_of(manual)
@@ -54,7 +54,7 @@ def _renumber(op: Any, mesh: Mesh) -> None:
 
 
 def _at_positions(attribute: Any, mesh: Mesh) -> Any:
-    """A list of devices by their positions on the mesh; -1, which fills up short groups, stays."""
+    """Returns a list of devices as positions on the mesh; -1, which fills up short groups, stays."""
     positions = {device: position for position, device in enumerate(mesh.devices)}
     listed = [positions.get(device, device) for device in attribute]
     return ir.DenseElementsAttr.get(np.array(listed, np.int64).reshape(tuple(attribute.type.shape)))

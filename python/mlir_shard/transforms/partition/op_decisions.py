@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Along which grid axes each factor of an op stays sharded, decided once for equal ops, and the plan that results."""
+"""The grid axes along which each factor of an op stays sharded, decided once for equal ops, and the resulting plan."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from mlir_shard.transforms.partition.local_factors import axes_of_dimensions, lo
 class Signature:
     """The placements of the arguments and results of a function in its body.
 
-    `argument_meshes` and `result_meshes` are those in whose order of devices a caller has the blocks, where that may be
-    another order than the grid's.
+    `argument_meshes` and `result_meshes` are the meshes in whose order of devices a caller has the shards, if that may
+    differ from the order of the grid.
     """
 
     arguments: tuple[Placement, ...]
@@ -49,7 +49,7 @@ class Signature:
 class UnevenEdge:
     """A dimension of an operand that is reduced in uneven shards.
 
-    It is along grid axes, and has `size` elements on all devices together; `dim` is a loop for `Mask.BODY`.
+    It is sharded along grid axes, and its global size is `size`; `dim` is a loop for `Mask.BODY`.
     """
 
     operand: int
@@ -71,19 +71,19 @@ class HaloUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A value that ops in a region take from around it, as (op, operand number), resharded in front of the region."""
+    """A value from outside a region that ops inside use, as (op, operand number), resharded in front of the region."""
 
     uses: tuple[tuple[Any, int], ...]
     resharding: Resharding | None
 
 
 class Role(Enum):
-    """What happens to the op itself.
+    """The treatment of the op itself.
 
-    KEPT: it stays what it is. COMPUTED: its partition rule makes it local. REPLACED: it goes, and its operand takes the
-    place of its result. PASSED_ON: its results and the arguments of its blocks get local types.
-    ENTERED: what is in its region takes its place, up to the terminator, which is LEFT. CONSTANT: a constant of sdy.
-    DRAWN: it stays what it is, and all devices get what the first one draws.
+    KEPT: it stays the same op. COMPUTED: its partition rule makes it local. REPLACED: it is erased, and its operand
+    replaces its result. PASSED_ON: its results and the arguments of its blocks get local types. ENTERED: the contents
+    of its region replace it, up to the terminator, which is LEFT. CONSTANT: a constant of sdy. DRAWN: it stays the same
+    op, and all devices get the result of the first one.
     """
 
     KEPT = "kept"
@@ -101,9 +101,9 @@ class ResultPlan:
     """The plan for the results of one op.
 
     Attributes:
-        made: the placement in which the local op computes each.
-        types: the local type of each in that placement.
-        reshards: the reshard of each to the placement that its users get, None if both are the same.
+        made: the placement in which the local op computes each result.
+        types: the local type of each result in that placement.
+        reshards: the reshard of each result to the placement that its users get, None if both are the same.
         replicated_reshards: the reshards of results that a partition rule leaves replicated; none for partial sums.
     """
 
@@ -117,9 +117,9 @@ class ResultPlan:
 class OpPlan:
     """The plan for one op: reshards of operands, the local op, reshards of results.
 
-    `needed` is where the operands lie after their reshards. `argument_types` are those of the blocks in the regions, in
-    order, `combined` the axes along which partial results are put together at once, `halos` the halo exchanges of
-    operands, `arrivals` the reshards of the arguments of the function whose first plan it is.
+    `needed` are the placements of the operands after their reshards. `argument_types` are those of the blocks in the
+    regions, in order. `combined` are the axes along which partial results are combined at once, `halos` the halo
+    exchanges of operands, `arrivals` the reshards of the arguments of the function whose first plan it is.
     """
 
     op: Any
@@ -141,10 +141,10 @@ class OpPlan:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where the operands of an op have to lie and where it makes its results, with the axes of each factor.
+    """The placements in which an op needs its operands and makes its results, with the axes of each factor.
 
-    `uneven` are the reduction factors of which the last blocks are not full. Partial results that are put together
-    behind the op are along `combined`. `halos` are what operands need of other blocks.
+    `uneven` are the reduction factors in uneven shards that have to be masked. Partial results that are combined behind
+    the op are along `combined`. `halos` are the halo exchanges that operands need.
     """
 
     needed: tuple[Placement, ...]
@@ -156,16 +156,16 @@ class Decision:
 
 
 class OpDecisions:
-    """Decides on the ops of one module on its grid; without `exchanges` by what needs no elements of other shards."""
+    """The decisions on the ops of one module on its grid; without `exchanges`, ops need no elements of other shards."""
 
     def __init__(self, grid: DeviceGrid, *, exchanges: bool = True) -> None:
         self._grid = grid
         self._exchanges = exchanges
         self._shardings: dict[Placement, TensorSharding] = {}
         self._known: dict[Hashable, Decision] = {}
-        # The decisions for shards that are all full, for rules of any sizes.
+        # The decisions for even shards, for rules of any sizes.
         self._even: dict[Hashable, Decision] = {}
-        # By the identity of rules, which are kept with them.
+        # The keys are the identities of rules, which the values keep alive.
         self._forms: dict[int, tuple[_RuleForm, OpShardingRule]] = {}
         self._distinct_forms: dict[Hashable, _RuleForm] = {}
         self._unshardable: dict[tuple[int, int, bool], tuple[frozenset[int], PartitionRule]] = {}
@@ -178,7 +178,7 @@ class OpDecisions:
         have: tuple[Placement, ...],
         wanted: tuple[Placement, ...],
     ) -> Decision:
-        """As far as operands and wanted results agree, the factors of the op stay sharded."""
+        """Returns the decision that keeps the factors of the op sharded as far as operands and wanted results agree."""
         form = self._form(rule)
         reduction = reduction_op if self._exchanges else reduction_kind
         kind = reduction(op) if rule.reduction_factors else None
@@ -191,7 +191,7 @@ class OpDecisions:
         windows: tuple[Window, ...] = ()
         if self._exchanges:
             windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
-            # Their partition rules exchange what moves along these.
+            # Partition rules exchange the elements that move along these factors.
             unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
         if not windows and not form.is_compound:
             of_any_sizes = (form.number, unshardable, kind, have, wanted)
@@ -203,7 +203,7 @@ class OpDecisions:
                 return even
         key = (id(rule), id(partition), op.name, unshardable, kind, have, wanted, windows)
         known = self._known.get(key)
-        # What is in an op's regions matters where blocks are uneven.
+        # The decision on uneven shards also depends on the contents of the op's regions.
         if known is None or self._is_uneven_somewhere(rule, known):
             known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
         return known
@@ -286,7 +286,7 @@ class OpDecisions:
         return None if halo is None else HaloUpdate(window.operand, window.dim, along, halo, sized)
 
     def sharding(self, placement: Placement) -> TensorSharding:
-        """The placement as a sharding along the axes of the grid's mesh."""
+        """Returns the placement as a sharding along the axes of the grid's mesh."""
         found = self._shardings.get(placement)
         if found is None:
             grid = self._grid
@@ -297,7 +297,7 @@ class OpDecisions:
 
 @dataclass(frozen=True, slots=True)
 class _RuleForm:
-    """What rules have in common that differ in the sizes of factors alone: a number, and if dimensions are compound."""
+    """The form of rules that differ only in the sizes of factors: its number, and whether dimensions are compound."""
 
     number: int
     is_compound: bool
@@ -310,7 +310,7 @@ def _decision(
     uneven: tuple[int, ...] = (),
     halos: tuple[HaloUpdate, ...] = (),
 ) -> Decision:
-    """Returns the decision to shard factors along these axes; `kind` reduces partial results where a collective can."""
+    """Returns the decision to shard factors along axes; `kind` reduces partial results, None without a collective."""
     partial = tuple(axis for factor in rule.reduction_factors for axis in axes[factor])
     reduced = () if kind is None else (partial, kind)
     return Decision(
@@ -324,14 +324,14 @@ def _decision(
 
 
 def _axes_of_dims(mapping: TensorMapping, axes: Sequence[GridAxes]) -> tuple[GridAxes, ...]:
-    """The axes of each dimension of a tensor by those of each factor."""
+    """Returns the axes of each dimension of a tensor from the axes of each factor."""
     return tuple(
         tuple([axis for factor in dim.factor_indices for axis in axes[factor]]) for dim in mapping.dim_mappings
     )
 
 
 def uneven_edges(op: Any, rule: OpShardingRule, decision: Decision) -> tuple[UnevenEdge, ...]:
-    """The padding of uneven shards, which a reduction must not see."""
+    """Returns the edges of uneven shards, beyond which a reduction must not read."""
     mask = mask_of(op) if decision.uneven else None
     found = []
     for factor in decision.uneven:
@@ -358,7 +358,7 @@ def _loop_of(op: Any, rule: OpShardingRule, factor: int) -> int:
 
 
 def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, factor: int) -> bool:
-    """Whether an op is right on uneven shards of a factor."""
+    """Returns whether an op is correct on uneven shards of a factor."""
     if not partition.allows_uneven or not _is_whole_dimension(op, rule, factor) or may_fail(op):
         return False
     if rule.factor_type(factor) is FactorType.REDUCTION:
@@ -367,12 +367,12 @@ def _can_be_uneven(op: Any, rule: OpShardingRule, partition: PartitionRule, fact
 
 
 def _is_masked(op: Any, rule: OpShardingRule, factor: int) -> bool:
-    """Whether a reduction would see what is not part of the tensor: not where it selects elements, which are."""
+    """Returns whether a reduction has to be masked along a factor; ops that select elements never select padding."""
     return rule.factor_type(factor) is FactorType.REDUCTION and op.name not in SELECTING_OPS
 
 
 def _is_whole_dimension(op: Any, rule: OpShardingRule, factor: int) -> bool:
-    """Whether each dimension with the factor is nothing but that."""
+    """Returns whether each dimension with the factor has no other factor, and the size of the factor."""
     size = rule.factor_sizes[factor]
 
     def holds(mappings: Sequence[Any], values: Sequence[Any]) -> bool:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether partial results are reduced by collectives of sdy before anything else uses them."""
+"""The check that collectives of sdy reduce partial results before other ops use them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mlir_shard.transforms.partition.grid_reshards import NoPlan
 from mlir_shard.transforms.partition.written_collectives import reduction_kind as collective_kind
 
 _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_scatter_axes"}
-# What these do to partial results, they would do to the reduced ones.
+# Ops that move elements, and so commute with the reduction.
 _MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
 
 
 def check_reductions(op: Any, owed: Axes, mesh: Mesh) -> None:
-    """Raises PassFailure where partial results are used for what they are parts of."""
+    """Raises NoPlan if partial results of `op` along `owed` are used before they are reduced, or reduced otherwise."""
     if not owed:
         return
     kind = reduction_kind(op)
@@ -53,7 +53,7 @@ def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mes
         if left:
             _check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
         elif is_exact:
-            # Along an axis of one device nothing is partial, and nothing is reduced.
+            # Axes of size 1 do not matter.
             others = [axis for axis in axes_difference(reduced, owed, mesh) if axis.size(mesh) > 1]
             if others:
                 along = ", ".join(map(str, others))
@@ -61,14 +61,14 @@ def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mes
 
 
 def _only_moves(user: Any, kind: ReductionOp) -> bool:
-    """Whether an op may come before the reduction of its operand; what is padded with has to stay as it is."""
+    """Returns whether an op may precede the reduction of its operand; reduction must not change a padding value."""
     if user.name == "stablehlo.pad":
         return kind is not ReductionOp.SUM or is_zero(user.operands[1])
     return user.name in _MOVING
 
 
 def reduced_axes(op: Any) -> Axes:
-    """The axes along which an op is a reduction of partial values over devices, none for any other op."""
+    """Returns the axes along which a collective reduces partial values over devices, none for any other op."""
     if op.name not in _REDUCING:
         return ()
     value = op.attributes[_REDUCING[op.name]].value.value

@@ -14,7 +14,7 @@ from mlir_shard.transforms.gathers import bound_text, remarks_above
 from mlir_shard.transforms.pipeline_steps import step
 from mlir_shard.transforms.verified_repetition import verify_repetition
 
-# Before reshards are inserted, and of those that were.
+# Run before reshards are inserted, and again after.
 _WITHOUT_EMPTY = "shard-fold-empty-tensors"
 _MESHES = "shard-unify-meshes,shard-exchange-between-meshes"
 
@@ -32,10 +32,10 @@ def shard_spmdize(
     verify_repetition: bool = verify_repetition(),
     certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
 ) -> str:
-    """Changes of sharding are made explicit, then everything local; equal collectives are done once.
+    """Makes changes of sharding explicit, converts the module to the local program, and merges equal collectives.
 
-    Arguments and results of StableHLO programs whose shards would be uneven are replicated along the axes that do not
-    divide them.
+    With `collectives=stablehlo`, arguments and results whose shards would be uneven are replicated along the axes that
+    do not divide them.
     """
     bound = bound_text(remarks_above)
     verify = verify_repetition or None
@@ -94,7 +94,7 @@ def spmd_pipeline(
     verify_repetition: bool = verify_repetition(),
     certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
 ) -> str:
-    """`shard-propagate` decides all shardings, then `shard-spmdize` goes by them."""
+    """Decides all shardings by `shard-propagate`, then partitions the module with them by `shard-spmdize`."""
     verify = verify_repetition or None
     passes = [
         step("shard-propagate", conservative_propagation=conservative_propagation, verify_repetition=verify),

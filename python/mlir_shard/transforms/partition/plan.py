@@ -61,7 +61,7 @@ _MOVES = {
     "sdy.collective_permute": Kind.PERMUTE,
     "sdy.reduce_scatter": Kind.REDUCE_SCATTER,
 }
-# Its terminator combines what its body writes to the tensors that it shares: every device computes all of it.
+# Its terminator combines the writes of its body to shared tensors: every device computes the entire op.
 _RUN_WHOLE = "scf.forall"
 
 
@@ -87,7 +87,7 @@ class Planner:
         self._manual_depth = 0
 
     def plan_function(self, function: Any) -> list[OpPlan]:
-        """The plans of all ops in the body of `function`, in order, each before those in its regions."""
+        """Returns the plans of all ops in the body of `function`, in order, each before those in its regions."""
         signature = self._signatures[function.attributes["sym_name"].value]
         blocks = list(function.regions[0].blocks)
         if len(blocks) > 1:
@@ -110,7 +110,7 @@ class Planner:
         return plans
 
     def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
-        """Plans the ops of a block, of which the last takes its operands as `returned`."""
+        """Plans the ops of a block; the last one needs its operands placed as `returned`."""
 
         def plan(op: Any) -> bool:
             count, gathered = len(plans), len(self._gathers)
@@ -154,7 +154,7 @@ class Planner:
         else:
             plans.append(self._computing(op))
 
-    # What moves.
+    # Ops that move data.
 
     def _resharding(self, type_: Any, source: Placement, target: Placement) -> Resharding | None:
         if source == target:
@@ -177,7 +177,7 @@ class Planner:
         wanted = settled(have, self._values.declared(op)[0])
         kind = _MOVES.get(op.name)
         if kind is not None and goes_elsewhere(result):
-            # What is partial without its sharding saying so stays that until the collective that reduces it.
+            # A value that is partial along axes not in its sharding stays partial until a collective reduces it.
             wanted = self._not_yet_reduced(op, have, wanted)
         self._values.placements[result] = wanted
         self._grid.local_type(value.type, have)
@@ -195,7 +195,7 @@ class Planner:
         return OpPlan(op, (resharding,), Role.REPLACED, needed=(wanted,))
 
     def _crossing(self, op: Any, have: Placement, wanted: Placement) -> Resharding:
-        """To a mesh of other devices, by way of the sharding on its own that the exchange begins at."""
+        """Returns the reshard to a mesh of other devices: to the exchange's source sharding, then the exchange."""
         value, sizes = op.operands[0], shape_of(op.operands[0].type)
         shardings = source_of(op), op.attributes["sharding"].value
         source, target = (TensorLayout(one, self._mesh_of(one, op), sizes) for one in shardings)
@@ -209,7 +209,7 @@ class Planner:
         return mesh
 
     def _not_yet_reduced(self, op: Any, have: Placement, wanted: Placement) -> Placement:
-        """The wanted placement, partial where the value is and the collective does not reduce it or shard it."""
+        """Returns the wanted placement, partial along the axes that the collective does not reduce or shard."""
         sharding = sdy.get_sharding(op.results[0])
         reduced = () if sharding is None else self._grid.axes_of(sharding.mesh_or_ref, reduced_axes(op))
         reduced = (*reduced, *chain.from_iterable(wanted.dims))
@@ -221,7 +221,7 @@ class Planner:
     ) -> ResultPlan:
         results, wanted = list(op.results), []
         for result, have, of_sharding in zip(results, made, declared or self._values.declared(op), strict=True):
-            # What is brought elsewhere at once goes there directly, partial sums to where they are scattered.
+            # A partial result whose only use reshards it stays partial, so that the reshard may be a reduce-scatter.
             wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, of_sharding))
         self._values.place(results, wanted)
         types = [result.type for result in results]
@@ -284,7 +284,7 @@ class Planner:
         )
 
     def _whole(self, op: Any, captured: tuple[Captured, ...], partition: PartitionRule | None) -> OpPlan:
-        """The op as it is, on replicated tensors."""
+        """Returns the plan of the unchanged op on replicated tensors."""
         if differs_by_device(op):
             self._check_manual(op)
         around = (*map(self._values.have, op.operands), *self._values.declared(op))
@@ -298,7 +298,7 @@ class Planner:
         return OpPlan(op, reshards, results=results, captured=captured)
 
     def _check_manual(self, op: Any) -> None:
-        """Raises PassFailure for an op that devices run each in its own way, unless a manual computation has it."""
+        """Raises PassFailure for an op that is divergent across devices, unless it is in a manual computation."""
         if not self._manual_depth:
             advice = "; --shard-drop-callbacks leaves it out" if is_callback(op) and is_droppable(op) else ""
             name = specific_name(op)
@@ -320,9 +320,9 @@ class Planner:
             self._gathers.add(op, f"is computed whole on every device, {why}", received)
 
     def _captured(self, op: Any) -> tuple[Captured, ...]:
-        """The sharded values that the ops in the regions of an op without edges take from around it.
+        """Returns the sharded values from outside that ops in the regions of an op without edges use.
 
-        PassFailure where an op in them cannot be left as it is.
+        Raises PassFailure if an op in the regions cannot stay unchanged.
         """
         for inner in ops_below(op):
             if differs_by_device(inner):
@@ -365,7 +365,7 @@ class Planner:
             self._block(block, returned, plans)
 
     def _computation(self, op: Any, plans: list[OpPlan]) -> None:
-        """A computation whose body takes its place; in a manual one tensors are sharded along the manual axes."""
+        """Plans a computation that its body replaces; in a manual one, tensors are sharded along the manual axes."""
         inputs, outputs = self._sides.of(op)
         plans.append(OpPlan(op, self._operand_reshards(op, inputs.outside), Role.ENTERED))
         block = op.regions[0].blocks[0]
@@ -392,7 +392,7 @@ def _context_key(op: Any) -> tuple[Hashable] | None:
 
 
 def _is_template(plans: Sequence[OpPlan]) -> bool:
-    """Whether the plan of an op is the plan of all isomorphic ops."""
+    """Returns whether the plan of an op applies to all isomorphic ops."""
     if len(plans) != 1 or plans[0].captured:
         return False
     role, partition = plans[0].role, plans[0].partition

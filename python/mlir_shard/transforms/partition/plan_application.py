@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Applies plans of ops, in place and in order.
 
-Elements behind the end of a tensor are masked in what an op reduces. Reductions of kinds that sdy has no name for are
-finished here.
+Elements beyond the end of a tensor are masked in reduced operands. Reductions of kinds that sdy does not have are
+completed here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _arith = dialect("arith")
 
 
 def mask(planned: OpPlan, builder: GridBuilder) -> None:
-    """Masks the operands or the body of an op that is local but for that."""
+    """Masks the operands or the body of an op that is local apart from that."""
     op, edges = planned.op, planned.uneven_edges
     if planned.mask is Mask.BODY:
         _mask_body(op, edges, builder)
@@ -48,7 +48,7 @@ def mask(planned: OpPlan, builder: GridBuilder) -> None:
 
 
 def _masked(op: Any, value: Any, edge: UnevenEdge, number: float, builder: GridBuilder) -> Any:
-    """The shard of an operand with a number in place of what is behind the end of the tensor."""
+    """Returns the shard of an operand with a number in place of the elements beyond the end of the tensor."""
     size, element = value.type.shape[edge.dim], value.type.element_type
     if op.name.startswith("stablehlo."):
         end = builder.table(edge.axes, lambda shard: edge.size - shard * size)
@@ -59,7 +59,7 @@ def _masked(op: Any, value: Any, edge: UnevenEdge, number: float, builder: GridB
 
 
 def _valid(edge: UnevenEdge, block: int, builder: GridBuilder) -> Any:
-    """How many elements of this device's block are of the tensor; negative for blocks beyond its end."""
+    """Returns the number of elements from the start of this device's shard to the tensor's end; may be negative."""
     start = multiply(builder.device_index(edge.axes), constant(block))
     return _arith.SubIOp(constant(edge.size), start).result
 
@@ -79,14 +79,14 @@ def _mask_body(op: Any, edges: Sequence[UnevenEdge], builder: GridBuilder) -> No
 
 
 def _loop_size(op: Any, loop: int) -> int:
-    """How often a loop goes round on one device, by an operand that follows it."""
+    """Returns the number of iterations of a loop on one device, from an operand that the loop indexes."""
     dims = loops_of(op).dims
     found = (value.type.shape[of.index(loop)] for value, of in zip(op.operands, dims, strict=True) if loop in of)
     return next(found)
 
 
 def combined(op: Any, combination: Combination, axes: GridAxes, builder: GridBuilder) -> list[Any]:
-    """The results of an op on all devices along grid axes, from its results on each, behind it."""
+    """Combines the results of an op over the devices along grid axes, behind the op; returns the combined results."""
     with ir.InsertionPoint.after(op), op.location:
         if not combination.combiners:
             return _reduced_again(op, axes, builder)
@@ -97,7 +97,7 @@ def combined(op: Any, combination: Combination, axes: GridAxes, builder: GridBui
 
 
 def _reduced_again(op: Any, axes: GridAxes, builder: GridBuilder) -> list[Any]:
-    """What every device has got, along a new dimension, reduced with the same initial values by the same region."""
+    """Gathers the results along a new dimension, and reduces it with the same initial values and the same region."""
     count = len(op.results)
     gathered = [
         builder.all_gather(stablehlo.reshape(result, [1, *result.type.shape]), {0: axes}) for result in op.results
@@ -110,7 +110,7 @@ def _reduced_again(op: Any, axes: GridAxes, builder: GridBuilder) -> list[Any]:
 
 
 class PlanApplication:
-    """Makes ops local by their plans; raises PassFailure where a partition rule fails."""
+    """The application of plans, which makes ops local; raises PassFailure if a partition rule fails."""
 
     def __init__(self, grid: DeviceGrid, builder: GridBuilder) -> None:
         self._grid = grid
@@ -123,7 +123,7 @@ class PlanApplication:
         return self._builder.relocate(value, self._grid.mirrored(axes))
 
     def apply(self, planned: OpPlan) -> None:
-        """Carries out one plan; those before it have been."""
+        """Carries out one plan; earlier plans must have been carried out."""
         op = planned.op
         place = op.parent.operation if planned.role is Role.LEFT else op
         is_replaced = planned.role in (Role.REPLACED, Role.LEFT)
@@ -145,7 +145,7 @@ class PlanApplication:
             self._compute(planned)
 
     def _reshard_operands(self, planned: OpPlan, place: Any) -> list[Any]:
-        """Reshards the operands of an op, and what its regions capture, in front of `place`; gives the operands."""
+        """Reshards an op's operands and the values its regions capture in front of `place`; returns the operands."""
         op = planned.op
         operands: list[Any] = []
         known: dict[Any, Any] = {}
@@ -160,10 +160,10 @@ class PlanApplication:
         return operands
 
     def arrive(self, planned: OpPlan) -> None:
-        """Reshards the arguments of the block of an op as its plan has it, before the op changes."""
+        """Reshards the arguments of the block of an op by the arrivals of its plan, before the op changes."""
         if not any(planned.arrivals):
             return
-        # Ops before it, which are isomorphic to those of another function, may use the arguments too.
+        # Ops before it that are isomorphic to ops of another function may use the arguments too.
         with ir.InsertionPoint.at_block_begin(planned.op.block), planned.op.location:
             for argument, resharding in zip(planned.op.block.arguments, planned.arrivals, strict=False):
                 uses = uses_of(argument)
@@ -184,10 +184,10 @@ class PlanApplication:
     def _compute(self, planned: OpPlan) -> None:
         op, results = planned.op, planned.results
         reshards = results.reshards
-        # A partition rule may put more behind the op, and that is then what it makes.
+        # A partition rule may add ops after the op, so that other values replace its results at these uses.
         uses = list(map(uses_of, op.results))
         if planned.role is Role.COMPUTED:
-            # A mask changes the body that tells how partial results are combined.
+            # A mask changes the body, which determines how partial results are combined.
             combination = combination_of(op) if planned.combined else None
             for update in planned.halos:
                 with ir.InsertionPoint(op), op.location:
@@ -214,7 +214,7 @@ class PlanApplication:
         op, grid, builder = planned.op, self._grid, self._builder
         assert planned.partition is not None
         if planned.partition.sets_types_alone:
-            # Most ops are, and do not need to know what blocks they have.
+            # Most ops only get local types, and need no information on their shards.
             set_types(op, planned.results.types)
             return None
 
@@ -243,7 +243,7 @@ class PlanApplication:
         )
 
     def _insert_before_uses(self, op: Any, uses: Sequence[Use], resharding: Resharding) -> None:
-        """Reshards a value that an op is for in front of its uses; the op itself makes another sharding."""
+        """Reshards the value at the uses of a result in front of them; drops the shardings of the op, which differ."""
         drop_shardings(op)
         user, number = uses[0]
         value = user.operands[number]
@@ -252,7 +252,7 @@ class PlanApplication:
 
 
 def localize(op: Any, partition: PartitionRule, blocks: Blocks, failure: Callable[[str], PassFailure]) -> bool | None:
-    """Makes an op local by its partition rule, and returns what that returns; raises `failure` where it cannot."""
+    """Makes an op local by its partition rule, and returns the result of the rule; raises `failure` if it cannot."""
     try:
         is_local: bool | None = ask("partition rule", partition.localize, op, blocks)
     except InterfaceError as error:
@@ -263,13 +263,13 @@ def localize(op: Any, partition: PartitionRule, blocks: Blocks, failure: Callabl
 
 
 def _give(values: Sequence[Any], uses: Sequence[Sequence[Use]]) -> None:
-    """Has values take the places of those that were used there."""
+    """Replaces the values at uses by other values."""
     for value, of_value in zip(values, uses, strict=True):
         replace_uses(of_value, value)
 
 
 def set_types(op: Any, results: Sequence[Any], arguments: Sequence[Sequence[Any]] = ()) -> None:
-    """Gives the results of an op, and the arguments of the blocks in its regions, other types."""
+    """Sets the types of the results of an op, and of the arguments of the blocks in its regions."""
     for result, type_ in zip(op.results, results, strict=True):
         result.set_type(type_)
     blocks = (block for region in op.regions for block in region.blocks)
@@ -279,7 +279,7 @@ def set_types(op: Any, results: Sequence[Any], arguments: Sequence[Sequence[Any]
 
 
 def localize_signature(function: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-    """Gives a function, and the arguments of its body, the types of shards."""
+    """Sets the types of a function, and of the arguments of its body, to those of shards."""
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
     if block_count(function):
         for argument, type_ in zip(function.regions[0].blocks[0].arguments, inputs, strict=True):

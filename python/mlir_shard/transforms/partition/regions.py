@@ -21,7 +21,7 @@ from mlir_shard.transforms.partition.repeated_ops import NumberedValues
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Operands and arguments, or results and what is returned."""
+    """The placements of operands and arguments, or of results and returned values."""
 
     outside: tuple[Placement, ...]
     inside: tuple[Placement, ...]
@@ -97,12 +97,12 @@ class ComputationSides:
 
 
 def has_single_blocks(op: Any) -> bool:
-    """Whether no region of an op has several blocks."""
+    """Returns whether no region of an op has several blocks."""
     return all(len(region.blocks) <= 1 for region in op.regions)
 
 
 def captured_uses(op: Any, placements: NumberedValues[Placement]) -> list[tuple[Any, tuple[tuple[Any, int], ...]]]:
-    """The sharded values that ops in the regions of `op` use, with (op, operand number) of each use."""
+    """Returns the sharded values that ops in the regions of `op` use, with (op, operand number) of each use."""
     found: dict[Any, list[tuple[Any, int]]] = {}
     for inner in ops_below(op) if len(op.regions) else ():
         for number, value in enumerate(inner.operands):
@@ -119,9 +119,9 @@ def passed_on(
     Args:
         op: an op whose regions have one block each, or none.
         edges, placements: its data-flow edges, and the placement of each.
-        other: gives the placement of a value on no edge.
+        other: returns the placement of a value that is on no edge.
 
-    Raises PassFailure where edges with different placements have the same operand as a source.
+    Raises PassFailure if edges with different placements have the same operand as a source.
     """
     holders = edge_holders(op)
     result = [[other(value) for value in one.operands] for one in holders]

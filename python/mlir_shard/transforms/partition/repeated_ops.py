@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Isomorphic ops are planned once and rewritten natively as the first of them. Elementwise ops may differ in name.
 
-What is known of each value is a number: equal knowledge is the same number.
+The state of each value in planning is a number; equal states have the same number.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Known = TypeVar("Known", bound=Hashable)
 
 
 class NumberedValues(Generic[Known]):
-    """A mapping from the values of a module, as it was read, to what is known of them.
+    """A mapping from the values of a module, as it was read, to their states in planning.
 
-    `states` has for each value the number of what is known, or a negative one where nothing is: what it begins with.
+    `states` has the number of the state of each value, or the negative number that the value has before it gets a
+    state.
     """
 
     def __init__(self, arrays: ModuleArrays, states: array[int] | None = None) -> None:
@@ -50,7 +51,7 @@ class NumberedValues(Generic[Known]):
         self.states[number] = self._number(known)
 
     def get(self, value: Any) -> Known | None:
-        """What is known of a value; None where nothing is."""
+        """Returns the state of a value; None if it has none."""
         state = self._state(value)
         return None if state < 0 else self._distinct[state]
 
@@ -79,10 +80,10 @@ ContextKey = Callable[[Any], Hashable]
 
 
 class RepeatedOps:
-    """The ops of a module as it is read now.
+    """The ops of a module, read at construction.
 
-    `movers` are the names of ops of which it matters that they are the only ones that use a value. Without `reuses`
-    each op is planned individually. With `by_name`, isomorphic ops have one name.
+    `movers` are the names of ops for which it matters whether they are the only user of a value. Without `reuses`, each
+    op is planned individually. With `by_name`, isomorphic ops have one name.
     """
 
     def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True, by_name: bool = False) -> None:
@@ -94,23 +95,22 @@ class RepeatedOps:
         self._rewrites = self.arrays.repeated_rewrites([ignored[op.name] for op in self.representatives])
         self._context_keys: dict[Hashable, int] = {}
         self._definers = self.arrays.definers
-        # The ops that are to be changed in their place, by number; each is there once.
+        # The ops that are to be changed at their place in the order, by number; each occurs once.
         self._deferred: list[tuple[int, Callable[[Any], None]]] = []
         self._uses = self.arrays.use_states([op.name in movers for op in self.representatives])
 
     def values(self) -> NumberedValues[Known]:
-        """What is to be known of the values, for `plan`: at the beginning how they are used."""
+        """Returns the states of the values for `plan`, initially numbers for the uses of each value."""
         return NumberedValues(self.arrays, self._uses[:])
 
     def plan(
         self, block: Any, values: NumberedValues[Any], plan: Plan, context_key: ContextKey, context: int = 0
     ) -> Any:
-        """Plans the ops of a block but for the last one, which it gives.
+        """Plans the ops of a block except the last one, which is returned; returns None for an empty block.
 
-        `plan(op)` plans an op, says of the values that it makes where they lie, and returns whether isomorphic ops
-        become what it becomes. The first of those then has a plan for all, which `carry_out` is to be given; the others
-        have none. Isomorphic ops have equal `context_key(op)`, which is None where no op of the signature has one. None
-        for an empty block.
+        `plan(op)` plans an op, sets the states of its results, and returns whether isomorphic ops are changed in the
+        same way. If so, the first of these has a plan for all, to be passed to `carry_out`, and the others have none.
+        Isomorphic ops have equal `context_key(op)`, which is None if no op of the signature has one.
         """
 
         def states(number: int) -> list[int] | None:
@@ -129,10 +129,10 @@ class RepeatedOps:
         return ir.Operation._CAPICreate(last)
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
-        """Has an op changed, and those that are like it; `finish` has to come after the last one.
+        """Changes an op, and those isomorphic to it; `finish` has to be called after the last one.
 
-        An isomorphic op that cannot be rewritten natively is changed in its place among the ops that are given, as its
-        operands have local types only then.
+        An isomorphic op that cannot be rewritten natively is changed at its place in the order of the given ops,
+        because its operands have local types only then.
         """
         self._change_deferred(self._number(op))
         for number in self._rewrites.rewrite(op._CAPIPtr, lambda: change(op)):
@@ -143,7 +143,7 @@ class RepeatedOps:
         self._change_deferred(len(self.arrays))
 
     def _number(self, op: Any) -> int:
-        """The number of an op; for one without results the first that it may have by its operands."""
+        """Returns the number of an op; for one without results, the lowest that its operands allow."""
         if len(op.results):
             value = self.arrays.number_of(op.results[0])
             return -1 if value is None else self._definers[value]

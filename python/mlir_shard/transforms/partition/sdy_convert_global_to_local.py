@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The global program, compatible with its shardings, becomes the local program in StableHLO, op by op."""
+"""Converts the global program, compatible with its shardings, to the local program in StableHLO, op by op."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def refresh_lengths(op: Any) -> None:
 
 @register
 class ConvertGlobalToLocal(Pass):
-    """Gives every tensor its local type, and makes StableHLO collectives of those of sdy.
+    """Gives every tensor its local type, and replaces collectives of sdy by those of StableHLO.
 
-    Shards have to be even, every op computable on the shards of its tensors, and every reshard a collective:
-    what `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives` and
-    `sdy-pad-for-divisibility` leave. Any other program is an error. Ops become local by the partition rules
-    of `mlir_shard.interfaces.partition_rule`, and by default they are the same on shards. Manual computations are
-    inlined. Shardings and meshes stay where they are, as `sdy-drop-sharding-and-mesh` removes them.
+    Shards have to be even, every op has to be computable on the shards of its tensors, and every reshard has to be a
+    collective, as after `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives`
+    and `sdy-pad-for-divisibility`. Any other program is an error. Ops become local by the partition rules of
+    `mlir_shard.interfaces.partition_rule`; by default, the same op is applied to shards. Manual computations are
+    inlined. Shardings and meshes are kept; `sdy-drop-sharding-and-mesh` removes them.
     """
 
     name = "sdy-convert-global-to-local"
@@ -69,7 +69,10 @@ class ConvertGlobalToLocal(Pass):
 
 
 def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gathers) -> None:
-    """What the pass does, with the collectives of `program`. Raises PassFailure where an op cannot become local."""
+    """Converts a module as the pass does, with the collectives of `program`.
+
+    Raises PassFailure if an op cannot become local.
+    """
     used, refs = used_axes(module)
     try:
         grid = DeviceGrid.of_separate_meshes(used, refs)
@@ -89,7 +92,7 @@ def convert_global_to_local(module: Any, program: StablehloProgram, gathers: Gat
         localize_signature(function, *(list(map(grid.local_type, *of)) for of in pairs))
     for plan in plans:
         application.apply(plan)
-    # Rules are of global tensors.
+    # Sharding rules describe global tensors.
     editing.remove_attributes(module, sdy.SHARDING_RULE)
     for named in operations_named(module, "sdy.named_computation", "sdy.return"):
         refresh_lengths(named)

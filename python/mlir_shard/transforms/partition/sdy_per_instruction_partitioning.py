@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Some ops are partitioned, each as a manual computation, and all others are left to another partitioner."""
+"""Partitions some ops, each as a manual computation, and leaves all others to another partitioner."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOVING = ("stablehlo.pad", "stablehlo.slice")
 def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_exchange: bool) -> None:
     """Replaces an op with results by a manual computation along all axes that its tensors use.
 
-    Raises PassFailure where it cannot be made local, or its tensors have no one mesh.
+    Raises PassFailure if it cannot be made local, or its tensors have no common mesh.
     """
     for index, value in enumerate(op.operands):
         if str(value.type).startswith("!tosa.shape"):
@@ -87,7 +87,7 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
 
 
 def _sink_constants(op: Any) -> None:
-    """Copies constants that regions use from outside into them; raises PassFailure where they use anything else."""
+    """Copies constants that regions use from outside into them; raises PassFailure if they use other values."""
     for region in op.regions:
         ops = list(_ops_of(region))
         inside = {value for block in region.blocks for value in block.arguments}
@@ -129,7 +129,7 @@ def _local_module(
     *,
     by_exchange: bool,
 ) -> Any:
-    """A module with a local function that does what the op does."""
+    """Returns a module with a local function that computes the op."""
     with op.location:
         module = ir.Module.create()
         types = [value.type for value in op.operands]
@@ -168,7 +168,7 @@ def _copy(op: Any, operands: Sequence[Any]) -> Any:
 
 
 def _padded(op: Any, value: Any, sharding: TensorSharding, sizes: PaddedValues) -> Any:
-    """An operand, padded with zeros where its shards are not even."""
+    """Returns an operand, padded with zeros if its shards are uneven."""
     shape = sizes.even_shape(value.type.shape, sharding) if isinstance(value.type, ir.RankedTensorType) else ()
     if not shape or list(shape) == list(value.type.shape):
         return value
@@ -179,7 +179,7 @@ def _padded(op: Any, value: Any, sharding: TensorSharding, sizes: PaddedValues) 
 
 
 def _return_uncut(last: Any, index: int, sharding: TensorSharding) -> None:
-    """Leaves it to the caller to cut off what a result has too much of in dimensions that are not sharded."""
+    """Removes the slice of a returned value if it only cuts unsharded dimensions, which the caller then cuts."""
     cut = defining_op(last.operands[index], "stablehlo.slice")
     if cut is None or not has_one_use(cut.results[0]):
         return
@@ -198,7 +198,7 @@ def _global_type(type_: Any, sharding: TensorSharding, part: ManualPart) -> Any:
 
 
 def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
-    """The results of a local function of one block, whose ops are built at the current insertion point."""
+    """Copies the ops of a local function of one block to the current insertion point; returns the results."""
     block = function.regions[0].blocks[0]
     values = dict(zip(block.arguments, arguments, strict=True))
     *ops, last = (op.operation for op in block.operations)
@@ -207,7 +207,7 @@ def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
         for index, value in enumerate(op.operands):
             copied.operands[index] = values[value]
         for one in (copied, *ops_below(copied)):
-            # A computation is of what a device has, and no axis is free in it.
+            # The computation is on local tensors, and all axes are manual in it.
             for name in (sdy.SHARDING, sdy.SHARDING_RULE, "in_shardings", "out_shardings"):
                 if name in one.attributes:
                     del one.attributes[name]
@@ -216,7 +216,7 @@ def _cloned(function: Any, arguments: Sequence[Any]) -> list[Any]:
 
 
 def _check_static(op: Any, type_: Any, sharding: TensorSharding, mesh: Mesh) -> None:
-    """Raises PassFailure where a dimension is sharded that is dynamic."""
+    """Raises PassFailure if a dynamic dimension is sharded."""
     for dim, of in enumerate(sharding.dim_shardings):
         if of.sharded_size(mesh) > 1 and type_.is_dynamic_dim(dim):
             raise _failure(op, f"dimension {dim} of {type_} is sharded, and dynamic")
@@ -230,21 +230,21 @@ def _failure(op: Any, why: str) -> PassFailure:
     return PassFailure(f"'{op.name}' op cannot be partitioned alone: {why}", op)
 
 
-# Collectives, and operations that annotate a program, are for later passes.
+# Collectives and annotations are left to later passes.
 LEFT_GLOBAL = {*RESHARDING_OPS, "sdy.manual_computation", "sdy.sharding_group"} - {"sdy.reshard"}
 SHARDING_CALLS = ("Sharding", "mhlo.sharding")
 
 
 @register
 class PerInstructionPartitioning(Pass):
-    """Replaces selected ops by manual computations that hold what one device does.
+    """Replaces selected ops by manual computations of their local programs.
 
-    For finding the op that a partitioner gets wrong. Ops of function bodies that have a sharded tensor are numbered
-    from 0 on, and selected by `filter`: all where it is empty; else those whose name contains one of the given texts,
-    numbered between `selectLow` and `selectHigh`, both included. Inside there is what
-    the full `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives`,
-    `sdy-pad-for-divisibility` and `sdy-convert-global-to-local` make of the op; operands in uneven shards are padded
-    outside, and results cut. An op that cannot be made local is an error.
+    This helps to find the op that a partitioner handles incorrectly. Ops of function bodies that have a sharded tensor
+    are numbered from 0, and selected by `filter`: all if it is empty; otherwise those whose name contains one of the
+    given texts, numbered between `selectLow` and `selectHigh`, both included. The body of a manual computation is the
+    op after the full `sdy-insert-explicit-reshards`, `sdy-resolve-permutation-factors`, `sdy-reshard-to-collectives`,
+    `sdy-pad-for-divisibility` and `sdy-convert-global-to-local`; operands in uneven shards are padded outside it, and
+    results are sliced there. An op that cannot be made local is an error.
     """
 
     name = "sdy-per-instruction-partitioning"
@@ -274,7 +274,7 @@ class PerInstructionPartitioning(Pass):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which ops are meant: numbered from `low` to `high`, with one of `names` in their name if there are any."""
+    """The selected ops: numbered from `low` to `high`, with one of `names` in their name if there are any."""
 
     names: tuple[str, ...] = ()
     low: int | None = None
@@ -299,17 +299,17 @@ class Selection:
         return Selection(tuple(names), bounds.get("selectLow"), bounds.get("selectHigh"))
 
     def selects(self, number: int, name: str) -> bool:
-        """Whether the op of this number and name is meant."""
+        """Returns whether the op of this number and name is selected."""
         is_low, is_high = self.low is not None and number < self.low, self.high is not None and number > self.high
         return not (is_low or is_high) and (not self.names or any(one in name for one in self.names))
 
 
 def _candidates(module: Any) -> list[Any]:
-    """The ops in the bodies of functions, but not inside other ops, that have a sharded tensor."""
+    """Returns the ops in the bodies of functions, but not inside other ops, that have a sharded tensor."""
     found = []
     for function in operations_named(module, "func.func"):
         for block in function.regions[0].blocks:
-            # The last one is the terminator.
+            # The last op is the terminator.
             found += [one.operation for one in list(block.operations)[:-1] if _is_candidate(one.operation)]
     return found
 

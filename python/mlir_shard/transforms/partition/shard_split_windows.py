@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of convolutions and pools along sharded dimensions become operations on shards with borders."""
+"""Gradients of convolutions and pools along sharded dimensions, as operations on shards with borders."""
 
 from __future__ import annotations
 
@@ -42,17 +42,18 @@ _SLICE = "stablehlo.slice"
 
 @register
 class SplitWindows(Pass):
-    """Has gradients of convolutions and of pools computed on shards with the borders of those around them.
+    """Rewrites gradients of convolutions and of pools as computations on shards with borders of adjacent shards.
 
-    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally: shards become
-    features, which are contracted, and the result is a partial sum on each device. Without that the kernel is gathered.
-    It is done where the result is smaller than what would be gathered.
+    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally. The shards
+    are moved to the feature dimension, which is contracted, so the result is a partial sum on each device. Otherwise
+    the kernel would be gathered. The rewrite is done if the result has fewer than half the elements that would be
+    gathered.
 
-    The gradient of a max pool is a `select_and_scatter` of a padded image, cropped afterwards: windows of each shard
-    scatter into it and into its borders, which are added to the shards that they are of.
+    The gradient of a max pool is a `select_and_scatter` of a padded image, cropped afterwards. The windows of each
+    shard scatter into the shard and into its borders, which are then added to the shards to which they belong.
 
-    It is done where shards are even, and those of the image are as many elements as the windows of a shard advance.
-    Before that a pad with what a windowed reduction or a convolution pads with becomes its padding.
+    Shards have to be even, and a shard of the image has to have as many elements as its windows advance. First, a pad
+    with the value with which a windowed reduction or a convolution pads is folded into its padding.
     """
 
     name = "shard-split-windows"
@@ -73,7 +74,7 @@ class SplitWindows(Pass):
 
 
 def _fold_pad(op: Any) -> bool:
-    """Makes the pad of the first operand padding of the op, if that changes nothing."""
+    """Makes the pad of the first operand padding of the op, if results stay the same; returns whether it did."""
     pad = defining_op(op.operands[0], PAD)
     if pad is None or not has_static_shapes(op) or any(elements(pad.attributes["interior_padding"])):
         return False
@@ -128,7 +129,7 @@ def _erase_if_unused(*ops: Any) -> None:
 class _Cut:
     """A dimension of an image in `shards` shards along `axes`.
 
-    The windows of a shard meet `before` elements of the shard in front of it, and `after` of the one behind.
+    The windows of a shard cover `before` elements of the shard in front of it, and `after` elements of the one behind.
     """
 
     dim: int
@@ -139,7 +140,7 @@ class _Cut:
 
 
 def _common_mesh(image: Any, other: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
-    """The sharding and the mesh of an image, where another value may be on it, too."""
+    """Returns the sharding and the mesh of an image, if another value may be on that mesh too."""
     found, of_other = sharding_and_mesh(image, meshes), sharding_of(other)
     if found is None or found[0].unreduced_axes:
         return None
@@ -207,7 +208,7 @@ def _kernel_dilation(op: Any, windows: DimWindows) -> int:
 
 
 def _reach(op: Any, windows: DimWindows, size: int) -> int:
-    """How many elements of the image the shard of a kernel meets, which is dilated to `size`, in all windows."""
+    """Returns the number of elements of the image that all windows of a kernel's shard, dilated to `size`, cover."""
     results = op.results[0].type.shape[windows.result_dim]
     return (results - 1) * windows.stride + size - _kernel_dilation(op, windows) + 1
 
@@ -252,7 +253,7 @@ def _adds(op: Any) -> bool:
 
 
 def _crops(crop: Any, amounts: Sequence[tuple[int, int]], shape: Sequence[int]) -> bool:
-    """Whether a slice removes the padding and nothing else."""
+    """Returns whether a slice removes the padding and nothing else."""
     starts, limits, strides = (
         elements(crop.attributes[name]) for name in ("start_indices", "limit_indices", "strides")
     )
@@ -283,13 +284,13 @@ def _scatter_cut(
 def _scattered(
     op: Any, fill: Any, image: Any, amounts: Sequence[tuple[int, int]], cuts: Sequence[_Cut], sharding: TensorSharding
 ) -> Any:
-    """What the op scatters into the image itself."""
+    """Builds the op on shards with borders; returns its result without the padding of the image."""
     images, sources = (ShardedValue.of(value, sharding.mesh_or_ref) for value in (image, op.operands[1]))
     rest = [dim for dim in range(len(amounts)) if dim not in {cut.dim for cut in cuts}]
     for dim in rest:
         images = images.padded(dim, *amounts[dim], fill)
     sizes, strides = (elements(op.attributes[name]) for name in ("window_dimensions", "window_strides"))
-    # The last first, as each makes the dimensions behind it one more.
+    # In reverse order, as each cut shifts the dimensions after it by one.
     for cut in reversed(cuts):
         images = images.cut(cut.dim, cut.axes, cut.shards).with_borders(cut.dim, cut.before, cut.after, fill)
         sources = sources.cut(cut.dim, cut.axes, cut.shards)

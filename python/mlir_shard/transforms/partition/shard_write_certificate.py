@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes what a checker of the local program cannot infer: the mesh, and layouts of arguments, results and loops."""
+"""Writes data that a checker of the local program cannot infer: the mesh, and layouts of arguments, results, loops."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LOOPS = ("stablehlo.while", "scf.for", "scf.while")
 class WriteCertificate(ModulePass):
     """Writes the certificate of the local program that `spmdize` makes of the module, in JSON.
 
-    It has the sizes of the mesh axes, and by their names those that divide each dimension of the arguments and results
-    of public functions and of the values that loops carry. Its size does not depend on the number of devices, unless
-    the devices of a mesh are permuted. `shard-check` proves the local program by it.
+    It contains the sizes of the mesh axes and, for each dimension of the arguments and results of public functions and
+    of the values that loops carry, the names of the axes along which it is sharded. Its size does not depend on the
+    number of devices, unless the devices of a mesh are permuted. `shard-check` proves the local program by it.
     """
 
     name = "shard-write-certificate"

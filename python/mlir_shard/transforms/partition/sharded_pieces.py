@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values of a global StableHLO program cut at the borders of shards: a dimension of shards, and one inside them."""
+"""Values of a global StableHLO program cut at the borders of shards: one dimension of shards, one inside them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mlir_shard.transforms.insertion import apply
 
 @dataclass(frozen=True, slots=True)
 class ShardedValue:
-    """A value with the axes of each of its dimensions, of the mesh that `mesh` refers to.
+    """A value with the axes of each of its dimensions, on the mesh that `mesh` refers to.
 
-    What is made of it is built at the current insertion point, each with its sharding.
+    New values are built at the current insertion point, each with its sharding.
     """
 
     value: Any
@@ -29,24 +29,24 @@ class ShardedValue:
 
     @staticmethod
     def of(value: Any, mesh: Any) -> ShardedValue:
-        """Returns a value as it is sharded."""
+        """Returns a value with the axes of its sharding."""
         sharding, rank = sharding_of(value), value.type.rank
         axes = ((),) * rank if sharding is None else tuple(dim.axes for dim in sharding.dim_shardings)
         return ShardedValue(value, axes, mesh)
 
     @property
     def sharding(self) -> TensorSharding:
-        """The sharding that the value has, closed."""
+        """The closed sharding along the axes."""
         return TensorSharding.closed_with(self.axes, self.mesh)
 
     def cut(self, dim: int, axes: Axes, shards: int) -> ShardedValue:
-        """Returns the dimension as two: one of shards, sharded along the axes, and one of the elements of a shard."""
+        """Splits a dimension in two: the shards, sharded along the axes, and the elements of a shard."""
         shape = list(self.value.type.shape)
         shape[dim : dim + 1] = [shards, shape[dim] // shards]
         return self._reshaped(shape, (*self.axes[:dim], axes, (), *self.axes[dim + 1 :]))
 
     def uncut(self, dim: int) -> ShardedValue:
-        """Returns a dimension of shards and the one of their elements as one."""
+        """Merges a dimension of shards and the dimension of their elements."""
         shape = list(self.value.type.shape)
         shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
         return self._reshaped(shape, (*self.axes[: dim + 1], *self.axes[dim + 2 :]))
@@ -56,7 +56,7 @@ class ShardedValue:
         return self._with(stablehlo.along(self.value, dim, start, limit, self.sharding))
 
     def padded(self, dim: int, low: int, high: int, fill: Any) -> ShardedValue:
-        """Returns the value with a scalar before and behind the elements of a dimension; negative amounts cut off."""
+        """Returns the value padded with a scalar at both ends of a dimension; negative amounts cut elements off."""
         if low == high == 0:
             return self
         none = [0] * self.value.type.rank
@@ -70,7 +70,7 @@ class ShardedValue:
         return moved._with(apply(self.value, [Reshard(moved.sharding)]))
 
     def with_borders(self, dim: int, before: int, after: int, fill: Any) -> ShardedValue:
-        """Returns shards, cut along `dim`, with elements of the shards around them, and `fill` at both ends."""
+        """Returns shards, cut along `dim`, with border elements of the neighbouring shards, and `fill` at both ends."""
         size = self.value.type.shape[dim + 1]
         pieces = [self]
         if before:
@@ -82,7 +82,7 @@ class ShardedValue:
         return self._with(stablehlo.concatenate([piece.value for piece in pieces], dim + 1, self.sharding))
 
     def with_borders_added(self, dim: int, before: int, after: int, zero: Any) -> ShardedValue:
-        """Returns shards, cut along `dim`, without the borders of `with_borders`, which are added where they are of."""
+        """Removes the borders of `with_borders` from shards cut along `dim`, and adds them to their original shards."""
         width = self.value.type.shape[dim + 1]
         size = width - before - after
         total = self.along(dim + 1, before, before + size)

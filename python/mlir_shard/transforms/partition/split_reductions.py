@@ -31,11 +31,11 @@ _RESHARD = "sdy.reshard"
 
 @register
 class ReduceInBlocks(Pass):
-    """Undoes reshards of an operand that do nothing but gather what the op reduces, where the op is a reduction whose
-    partial results can be put together though not as partial values of sdy: a product, a bitwise operation, several
-    results each with another operation, or a region of StableHLO.
+    """Removes reshards of a reduction's operand that only gather reduced dimensions, if the partial results of the
+    reduction can be combined, but not as partial values of sdy: a product, a bitwise operation, several results each
+    with another operation, or a region of StableHLO.
 
-    The local op that `spmdize` makes of such an op is complete.
+    The local program that `spmdize` makes of such an op combines them, so its result is complete.
     """
 
     name = "shard-reduce-in-blocks"
@@ -70,7 +70,7 @@ def _take_blocks(op: Any, rule: OpShardingRule) -> bool:
 
 
 def _gathers_reduced(reshard: Any, rule: OpShardingRule, number: int) -> bool:
-    """Whether a reshard takes axes from dimensions of reduction factors, and leaves all others as they are."""
+    """Returns whether a reshard gathers dimensions of reduction factors and leaves all other dimensions unchanged."""
     before, after = sharding_of(reshard.operands[0]), sdy.get_sharding(reshard.results[0])
     if before is None or after is None or before.mesh_or_ref != after.mesh_or_ref or before.unreduced_axes:
         return False
@@ -83,12 +83,13 @@ def _gathers_reduced(reshard: Any, rule: OpShardingRule, number: int) -> bool:
 
 @register
 class ScanInBlocks(Pass):
-    """Cuts the sharded dimension of a windowed reduction whose windows are all elements up to one, or from one on, in
-    its blocks.
+    """Splits the sharded dimension of a cumulative windowed reduction, whose windows are all elements up to one or from
+    one on, into its shards.
 
-    Each block is reduced cumulatively, and what blocks before it come to altogether, of which every device computes all
-    from their totals, is combined with each of its elements. Both steps of that idea are those of a parallel prefix sum
-    (G. E. Blelloch, Prefix sums and their applications, 1990). Blocks that are not full get initial values behind.
+    Each shard is reduced cumulatively. Then each of its elements is combined with the total of all preceding shards
+    (for windows from an element on, of all following shards), which every device computes from the totals of shards.
+    These are the two steps of a parallel prefix sum (G. E. Blelloch, Prefix sums and their applications, 1990). Uneven
+    shards are padded at the end with initial values.
     """
 
     name = "shard-scan-in-blocks"
@@ -119,7 +120,7 @@ class ScanInBlocks(Pass):
 
 
 def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:
-    """The result of a cumulative reduction along `dim`, which `sharding` has in `shards` shards."""
+    """Returns the result of a cumulative reduction along `dim`, which has `shards` shards by `sharding`."""
     value, initial = op.operands
     cut = _in_shards(value, initial, dim, shards, sharding)
     axes, size = cut.axes[dim], cut.value.type.shape[dim + 1]
@@ -141,7 +142,7 @@ def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:
 
 
 def _in_shards(value: Any, initial: Any, dim: int, shards: int, sharding: TensorSharding) -> ShardedValue:
-    """A value cut along a dimension that `sharding` has in `shards` shards; behind it there are initial values."""
+    """Returns a value cut along a dimension with `shards` shards, padded at the end with initial values."""
     axes = tuple(of_dim.axes for of_dim in sharding.dim_shardings)
     missing = -value.type.shape[dim] % shards
     whole = ShardedValue(value, axes, sharding.mesh_or_ref).padded(dim, 0, missing, initial)
@@ -149,7 +150,7 @@ def _in_shards(value: Any, initial: Any, dim: int, shards: int, sharding: Tensor
 
 
 def _windows(op: Any, value: ShardedValue, dim: int, size: int, results: int, *, is_forward: bool) -> ShardedValue:
-    """A windowed reduction of another value, with windows of `size` elements along a dimension."""
+    """Returns a windowed reduction of another value, with windows of `size` elements along a dimension."""
     copied = op.clone().operation
     copied.operands[0] = value.value
     type_ = value.value.type
@@ -168,12 +169,12 @@ _PER_DIMENSION = frozenset(("base_dilations", "padding", "window_dilations", "wi
 
 @register
 class SplitReductions(Pass):
-    """Cuts a sharded dimension that a StableHLO reduction reduces in its blocks, and reduces these first.
+    """Splits a sharded dimension that a StableHLO reduction reduces into its shards, and reduces each shard first.
 
-    For those that no collective does: of a region, such as that of an argmax, and with StableHLO's collectives of
-    products and bitwise operations. What is left to be gathered is an element of each block. A reduction of StableHLO
-    may be done in any tree with its initial values in it any number of times; here only where these are known to make
-    no difference by that.
+    The pass handles reductions that no collective performs: by a region, such as that of an argmax, and, with
+    StableHLO's collectives, products and bitwise operations. Only one element of each shard remains to be gathered.
+    StableHLO allows a reduction in any tree in which its initial values occur any number of times; the pass splits a
+    reduction only if repeated initial values are known not to change its result.
     """
 
     name = "shard-split-reductions"
@@ -206,10 +207,10 @@ class SplitReductions(Pass):
 
 
 def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, TensorSharding] | None:
-    """The dimension to cut, its shards, and the sharding of the first operand that is sharded along a reduced one."""
+    """Returns the dimension to cut, its number of shards, and the sharding of the first operand sharded along it."""
     values = list(op.operands)[: len(op.results)]
     reduced = [dim for dim in elements(op.attributes["dimensions"]) if values[0].type.shape[dim] != 1]
-    # Elements keep their order where what is reduced otherwise is all in one shard.
+    # Elements keep their order if all other reduced dimensions are unsharded.
     for value in values if reduced else ():
         found = sharding_and_mesh(value, meshes)
         if found is None or found[0].unreduced_axes:
@@ -224,7 +225,7 @@ def _sharded_reduction(op: Any, meshes: Mapping[str, Mesh]) -> tuple[int, int, T
 
 
 def _reduced_by_shards(op: Any, dim: int, shards: int, sharding: TensorSharding) -> list[Any]:
-    """The results of a reduction whose dimension `dim` is in `shards` shards, with this sharding."""
+    """Returns the results of a reduction whose dimension `dim` has `shards` shards by `sharding`."""
     count = len(op.results)
     initial = list(op.operands)[count:]
     cut = [_in_shards(*one, dim, shards, sharding) for one in zip(list(op.operands)[:count], initial, strict=True)]
@@ -238,7 +239,7 @@ def _reduced_by_shards(op: Any, dim: int, shards: int, sharding: TensorSharding)
 def _reduction(
     op: Any, operands: Sequence[Any], dims: Sequence[int], shardings: Sequence[TensorSharding] | None
 ) -> list[Any]:
-    """A reduction of other operands along other dimensions; its results are sharded as before by default."""
+    """Returns the results of the reduction of other operands along `dims`; without `shardings`, these stay."""
     copied = op.clone().operation
     for number, value in enumerate(operands):
         copied.operands[number] = value

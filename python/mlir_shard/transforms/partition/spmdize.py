@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The global program becomes the local program, which each device runs on its shards of every tensor."""
+"""Converts the global program to the local program, which each device runs on its shards of every tensor."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Spmdize(Pass):
     manual and named computations are inlined. If the size of a dimension is not divisible, the last shards are padded;
     padding never reaches a result. Functions take and return shards, and no sdy attribute or op remains.
 
-    Everything is decided before anything changes: if an op cannot be made local, because each device would do something
-    else, the pass fails and the module is unchanged.
+    All decisions are made before the module changes: if an op cannot be made local because it would be divergent across
+    devices, the pass fails and the module is unchanged.
     """
 
     name = "spmdize"
@@ -61,7 +61,7 @@ class Spmdize(Pass):
     verify_repetition: bool = verify_repetition()
 
     observers: ClassVar[tuple[Callable[[OpPlan, Any, DeviceGrid], None], ...]] = ()
-    """Each is given the plan of an op, the op and the grid before the op becomes local; for isomorphic ops once."""
+    """Functions called with the plan of an op, the op and the grid before it becomes local; for isomorphic ops once."""
 
     def run(self, op: Any) -> None:
         if self.verify_repetition:
@@ -85,7 +85,7 @@ class Spmdize(Pass):
             first_channel = channels.next_free
             program = StablehloProgram(channels, forms=CollectiveForms(scatters_together=True))
             if device_ids:
-                # Collectives of StableHLO name devices, so shards of the only mesh stay where it has them.
+                # Collectives of StableHLO name devices, so shards stay on the devices that the only mesh assigns.
                 grid = replace(grid, reordered=frozenset())
             builder = StablehloGridCollectives(program, grid, device_ids)
         functions = editing.children(op, "func.func")
@@ -108,14 +108,14 @@ class Spmdize(Pass):
             if left.name == "func.func":
                 every_function.append(left)
                 continue
-            # In the regions of ops that are computed as they are, where nothing is sharded.
+            # Left in the regions of ops that are computed unchanged, where nothing is sharded.
             left.results[0].replace_all_uses_with(left.operands[0])
             left.erase()
         if not op_names.isdisjoint(replica_groups.COLLECTIVES):
             replica_groups.inline_meshes(op)
         for mesh in meshes:
             mesh.erase()
-        # A mesh without axes, of one device, gets no grid: those of upstream have at least one axis.
+        # A mesh without axes, of one device, gets no `shard.grid`, which has at least one axis.
         if self.collectives == "stablehlo":
             channels.renumber(op, first_channel)
         elif grid.shape:
@@ -136,10 +136,10 @@ class Spmdize(Pass):
 
 
 def grid_of(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int, ...]]:
-    """The grid for all shardings in the module, of all devices of its meshes.
+    """Returns the grid for all shardings in the module, of all devices of its meshes, and the order of its devices.
 
-    `names` are those of the operations. With the grid come the devices of its processes, if it has them in order and
-    the only mesh that shards tensors does not.
+    `names` are those of the operations. The order is empty unless the grid treats permuted devices as if they were in
+    order and one order is common to all meshes that shard tensors.
     """
     used, refs = used_axes(module, names)
     with_axes = {mesh for mesh, axes in used if axes} or {mesh for mesh in refs.values() if mesh.axes}
@@ -154,7 +154,7 @@ def grid_of(module: Any, names: Collection[str]) -> tuple[DeviceGrid, tuple[int,
 
 
 def signature_of(function: Any, grid: DeviceGrid) -> Signature:
-    """The placements of the arguments and results of a function; raises PassFailure where it cannot have them."""
+    """Returns the placements of the arguments and results of a function; raises PassFailure if they are impossible."""
     type_ = function.attributes["function_type"].value
     is_private = editing.is_private(function)
 
@@ -170,7 +170,7 @@ def signature_of(function: Any, grid: DeviceGrid) -> Signature:
 
     @cache
     def mesh(sharding: TensorSharding | None) -> Mesh | None:
-        # Only the module's own calls have the shards of a private function: they are in the grid's order.
+        # A private function is called only in the module, so its shards are in the grid's order.
         return None if sharding is None or is_private else sdy.mesh_of(sharding, function)
 
     shardings = shardings_of(function, Side.RESULTS)
@@ -202,7 +202,7 @@ def _local_type(function: Any, signatures: dict[str, Signature], grid: DeviceGri
 
 
 def _remove_attributes(module: Any, functions: Iterable[Any]) -> None:
-    """Removes what is sdy's on ops and in the signatures of functions."""
+    """Removes the attributes of sdy from ops and from the signatures of functions."""
     editing.remove_attributes(module, "sdy.")
 
     @cache

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans of a program whose only communication is in its collectives of sdy, and in which all shards are even."""
+"""Plans of a program that communicates only by its collectives of sdy, and in which all shards are even."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mlir_shard.transforms.partition.value_placements import ValuePlacements
 from mlir_shard.transforms.partition.written_collectives import local_collective
 from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 
-# Collectives that devices use in a manual computation: along its other axes the result is placed as the operand is.
+# Collectives of StableHLO in a manual computation: along free axes, their result is placed as their operand.
 SAME_FOR_EACH = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
 _RESHARD_FIRST = "reshard it first, as sdy-insert-explicit-reshards does, and make collectives of reshards"
 _MAKE_COLLECTIVES = "make collectives of reshards first, as sdy-reshard-to-collectives does"
@@ -52,7 +52,7 @@ class CollectivePlan(OpPlan):
 
 
 class EvenPlacements(ValuePlacements):
-    """Placements in which shards are even; PassFailure for other shardings."""
+    """Placements in which shards are even; raises PassFailure for other shardings."""
 
     def of(self, value: Any, sharding: TensorSharding | None) -> Placement:
         """Returns the placement that a sharding gives a value."""
@@ -64,7 +64,7 @@ class EvenPlacements(ValuePlacements):
 
 
 def even_placement(type_: Any, sharding: TensorSharding | None, grid: DeviceGrid, where: Any) -> Placement:
-    """Returns the placement of a value of a type. Raises PassFailure where its shards are not even."""
+    """Returns the placement of a value of a type; raises PassFailure if its shards are not even."""
     rank = rank_of(type_)
     if sharding is None or not isinstance(type_, ir.RankedTensorType):
         return Placement(((),) * rank)
@@ -97,10 +97,10 @@ def even_signature(function: Any, grid: DeviceGrid) -> Signature:
 
 
 class StrictPlanner(Planner):
-    """Plans as `Planner` does, but moves nothing: PassFailure where an op would need other shards than it gets.
+    """A planner like `Planner` that moves nothing: raises PassFailure if an op needs other shards than it gets.
 
-    Collectives of sdy stay in the form in which the program has them. `draws_on_first` is whether devices share what
-    the first one draws.
+    Collectives of sdy stay in the form in which the program has them. `draws_on_first` is whether all devices use the
+    numbers that the first one draws.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class StrictPlanner(Planner):
         self._draws_on_first = draws_on_first
 
     def plan_function(self, function: Any) -> list[OpPlan]:
-        """The plans of all ops in the body of `function`, in order, each before those in its regions."""
+        """Returns the plans of all ops in the body of `function`, in order, each before those in its regions."""
         plans: list[OpPlan] = []
         for number, block in enumerate(function.regions[0].blocks):
             if number == 0:
@@ -214,12 +214,12 @@ class StrictPlanner(Planner):
         if len(op.successors):
             raise NoPlan("it passes shards on to other blocks of code, which have no shardings")
         if not len(op.results):
-            # It ends a region, or makes nothing: it gets shards where it got tensors.
+            # The op has no results, as a terminator: its operands become shards.
             return planned
         self._check_inside(op)
         partition, rule = partition_rule_for(op), self._rules.rule_for(op)
         chosen = partition or SAME_ON_SHARDS
-        # One tensor and what is made of it can be compared shard by shard.
+        # A tensor and values computed from it can be compared shard by shard.
         meshes = {self._grid.separate_mesh(one) for one in sharded}
         if len(meshes) > 1 and (len(sharded) > 2 or not chosen.checks_blocks):
             raise NoPlan("its tensors are on meshes that differ")
@@ -240,7 +240,7 @@ class StrictPlanner(Planner):
         return OpPlan(op, planned.operand_reshards, Role.COMPUTED, chosen, rule, factor_axes, results, needed=have)
 
     def _partial_axes(self, rule: OpShardingRule, have: Sequence[Placement]) -> tuple[int, ...]:
-        """The axes along which an op on shards of these operands leaves partial results."""
+        """Returns the axes along which an op on shards of these operands leaves partial results."""
         mesh = self._grid.mesh
         projected = [
             TensorFactorShardings.project(self._decisions.sharding(one), mapping, rule.factor_sizes, mesh)
@@ -254,7 +254,7 @@ class StrictPlanner(Planner):
         return partial
 
     def _check_inside(self, op: Any) -> None:
-        """Raises PassFailure where a region that combines elements uses or makes shards."""
+        """Raises PassFailure if a region that combines elements uses or makes shards."""
         if captured_uses(op, self._values.placements):
             raise NoPlan("it uses a sharded tensor inside its region")
         for inner in ops_below(op) if len(op.regions) else ():
@@ -265,14 +265,14 @@ class StrictPlanner(Planner):
 
 
 class StrictApplication(PlanApplication):
-    """Applies the plans of `StrictPlanner`, with the collectives of a StableHLO program."""
+    """The application of plans of `StrictPlanner`, with the collectives of a StableHLO program."""
 
     def __init__(self, grid: DeviceGrid, program: StablehloProgram, program_mesh: tuple[str, Mesh] | None) -> None:
         super().__init__(grid, _SeparateMeshes(program, grid, program_mesh))
         self._program = program
 
     def apply(self, planned: OpPlan) -> None:
-        """Carries out one plan; those before it have been."""
+        """Carries out one plan; earlier plans must have been carried out."""
         if not isinstance(planned, CollectivePlan):
             super().apply(planned)
             return
@@ -288,7 +288,7 @@ class StrictApplication(PlanApplication):
 
 
 class _SeparateMeshes(StablehloGridCollectives):
-    """What partition rules build on a grid that no mesh is part of: all of it on the mesh of the axes."""
+    """The builder for partition rules on a grid of which no mesh is a part: it builds ops on the mesh of their axes."""
 
     def __init__(self, program: StablehloProgram, grid: DeviceGrid, program_mesh: tuple[str, Mesh] | None) -> None:
         super().__init__(program, grid)
@@ -306,7 +306,7 @@ class _SeparateMeshes(StablehloGridCollectives):
         return self._program.on(self._mesh(axes)).table(self._grid.separate_axes(axes), entry, element_type)
 
     def broadcast_first(self, value: Any) -> Any:
-        """Returns what the first device of the program's mesh has."""
+        """Returns the value of the first device of the program's mesh."""
         assert self._program_mesh is not None
         ref, mesh = self._program_mesh
         return self._program.on(mesh, ref).broadcast_first(value)

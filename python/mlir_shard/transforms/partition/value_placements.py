@@ -19,7 +19,7 @@ from mlir_shard.transforms.partition.repeated_ops import NumberedValues
 
 
 class ValuePlacements:
-    """What is known of values: those that nothing is known of are replicated."""
+    """The placements of values; values without a known placement are replicated."""
 
     def __init__(self, grid: DeviceGrid, placements: NumberedValues[Placement]) -> None:
         self.placements = placements
@@ -36,7 +36,7 @@ class ValuePlacements:
             self.placements[value] = placement
 
     def of(self, value: Any, sharding: TensorSharding | None) -> Placement:
-        """Returns the placement that a sharding gives a value; what is not a tensor is replicated."""
+        """Returns the placement that a sharding gives a value; a value that is not a tensor is replicated."""
         rank = rank_of(value.type)
         is_tensor = rank and isinstance(value.type, ir.RankedTensorType)
         return self._grid.placement(sharding if is_tensor else None, rank)
@@ -46,7 +46,7 @@ class ValuePlacements:
         return tuple(self.of(result, sdy.get_sharding(result)) for result in op.results)
 
     def missing_bytes(self, value: Any, needed: Placement) -> int:
-        """Returns by how many bytes the shard that is needed of a value is larger than the one that there is."""
+        """Returns the bytes by which the needed shard of a value is larger than its present shard."""
         have = self.have(value)
         if have == needed:
             return 0
@@ -60,7 +60,7 @@ def replicated(value: Any) -> Placement:
 
 
 def settled(have: Placement, wanted: Placement) -> Placement:
-    """Returns the wanted placement, partial only along what the value is partial along already."""
+    """Returns the wanted placement, partial only along axes along which the value is partial already."""
     is_same_sum = wanted.unreduced and wanted.reduction is have.reduction
     kept = tuple(axis for axis in wanted.unreduced if axis in have.unreduced) if is_same_sum else ()
     return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)

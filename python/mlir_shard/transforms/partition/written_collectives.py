@@ -26,12 +26,12 @@ def local_collective(
     Args:
         op: a collective of sdy.
         value: the local operand.
-        before: where the global operand is.
-        after: where the global result is.
+        before: the layout of the global operand.
+        after: the layout of the global result.
         builder: the collectives on the mesh of `after`.
     """
     if 0 in local_type.shape:
-        # Nothing moves, and StableHLO gathers along no dimension without elements.
+        # Nothing moves, and StableHLO cannot gather along a dimension without elements.
         return value if value.type == local_type else stablehlo.splat(local_type, 0)
     attributes = op.attributes
     if op.name == "sdy.all_gather":
@@ -55,7 +55,7 @@ def local_collective(
 
 
 def reduction_kind(op: Any) -> ReductionOp:
-    """Returns what a collective of sdy reduces with."""
+    """Returns the reduction of a collective of sdy."""
     return _KINDS[op.attributes["reduction_op"].value if "reduction_op" in op.attributes else 0]
 
 
@@ -64,10 +64,10 @@ def _per_dim(attribute: Any) -> dict[int, Axes]:
 
 
 def _pairs(before: TensorLayout, after: TensorLayout) -> list[tuple[int, int]]:
-    """The devices (sender, receiver) of the permutation of shards that a change of sharding is.
+    """Returns the pairs (sender, receiver) of devices in the permutation of shards for a change of sharding.
 
-    Axes that shard no dimension keep their order behind those that do. Where values are partial along one, that may
-    exchange partial values of several sums.
+    Axes that shard no dimension keep their order behind those that do. If values are partial along such an axis, this
+    may exchange partial values of several sums.
     """
     if before.sharding.unreduced_axes or after.sharding.unreduced_axes:
         return [(sender, receiver) for receiver, sender in device_permutation(before, after).items()]
@@ -81,6 +81,6 @@ def _pairs(before: TensorLayout, after: TensorLayout) -> list[tuple[int, int]]:
 
 
 def _in_order(sharding: TensorSharding, atoms: Axes) -> tuple[AxisRef, ...]:
-    """The atoms that the sharding has, dimension by dimension, then all others."""
+    """Returns the atoms in the order of the dimensions that they shard, then all others."""
     found = [atom for axis in sharding.sharding_axes for atom in atoms if axis.contains(atom)]
     return (*found, *(atom for atom in atoms if atom not in found))

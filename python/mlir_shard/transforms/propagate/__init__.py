@@ -3,11 +3,11 @@
 """Passes that decide the sharding of every tensor.
 
 Read `pipelines`, then `propagation_passes`; `survey` finds the ops of a module that propagate, `read_module` makes a
-`value_graph` of them, `phases` is the order in which it is propagated, and `step` is what one node does. `cleanup` has
-the passes that follow, and `propagation_record` the debugging information.
+`value_graph` of them, `phases` has the order of propagation over it, and `step` the step of one node. `cleanup` has the
+passes that follow, and `propagation_record` the debugging information.
 """
 
-# The passes of files that are not named for one; all others are in the file of their name.
+# The passes in files with other names; every other pass is in the file of its name.
 PASSES = {
     "calls": (
         "sdy-export-named-computations",

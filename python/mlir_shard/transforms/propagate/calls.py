@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that restore calls: named computations become calls, and calls share functions whose copies are equal."""
+"""Passes that restore calls: named computations become calls, and calls of equal copies share one function."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _OWN_ATTRIBUTES = ("name", "in_shardings", "out_shardings", EXECUTION_THREAD, OP
 
 @register
 class ExportNamedComputations(ModulePass):
-    """Makes of each named computation a private function of that name, and a call of it.
+    """Replaces each named computation by a call of a new private function of that name.
 
-    The function's arguments and the results of the call get the shardings of the computation, or those of its
-    data-flow edges, which go; with `shard-function-results` the function's results get those of the call. A name that
-    is taken gets a number. The function has the name of the computation in `sdy.original_func_name`.
+    The function's arguments and the results of the call get the shardings of the computation, or those of its data-flow
+    edges, which are removed; with `shard-function-results` the function's results get the shardings of the call's
+    results. A name that is taken gets a number. The function's `sdy.original_func_name` is the name of the computation.
     """
 
     name = "sdy-export-named-computations"
@@ -74,7 +74,7 @@ class ExportNamedComputations(ModulePass):
 
 
 class _Export:
-    """Makes functions and calls in a module; what several have in common is made once."""
+    """The functions and calls made in a module; attributes that several of them share are made once."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -86,7 +86,7 @@ class _Export:
     def function(
         self, computation: Any, name: Any, shardings: tuple[TensorSharding, ...] | None, attributes: dict[str, Any]
     ) -> tuple[Any, str]:
-        """Makes a private function at the end of the module with the body of a computation; its symbol comes too."""
+        """Makes a private function at the end of the module with a computation's body; returns it and its symbol."""
         attributes["sym_name"] = attributes[ORIGINAL_NAME] = name
         attributes["sym_visibility"] = self._private
         attributes["function_type"] = function_type(computation)
@@ -98,7 +98,7 @@ class _Export:
         return function, symbol
 
     def call(self, computation: Any, symbol: str, shardings: tuple[TensorSharding, ...] | None) -> Any:
-        """Puts a call of a function in the place of a computation, with those shardings of its results; gives it."""
+        """Replaces a computation by a call of a function, whose results get these shardings; returns the call."""
         added = {"callee": ir.FlatSymbolRefAttr.get(symbol, self._module.context)}
         if shardings is None:
             return replace(computation, "func.call", added, dropped=_OWN_ATTRIBUTES)
@@ -108,7 +108,7 @@ class _Export:
         return replace(computation, "func.call", added, dropped=(*_OWN_ATTRIBUTES, sdy.SHARDING))
 
     def dictionaries_of(self, shardings: tuple[TensorSharding, ...]) -> Any:
-        """The attributes of arguments or results with those shardings, as an array."""
+        """Returns the attributes of arguments or results with these shardings, as an array."""
         if shardings not in self._dictionaries:
             context = self._module.context
             self._dictionaries[shardings] = ir.ArrayAttr.get(
@@ -117,15 +117,15 @@ class _Export:
         return self._dictionaries[shardings]
 
 
-# The manual axes of the computation that a function was made of.
+# The manual axes of the computation from which a function was made.
 MANUAL_AXES = "sdy.func_manual_axes"
 
 
 @register
 class UnflattenCallGraph(ModulePass):
-    """Makes calls of copies of a function that agree in shardings call the first of them.
+    """Redirects calls of copies of a function that have equal shardings to the first of these copies that is called.
 
-    Copies that no call is left of stay, for `symbol-dce`; none of them records any more what it is a copy of.
+    Copies without calls are kept, for `symbol-dce`. Afterwards no function records the function of which it is a copy.
     """
 
     name = "sdy-unflatten-call-graph"
@@ -161,14 +161,14 @@ class UnflattenCallGraph(ModulePass):
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What a function is a copy of, and the shardings it has as such, by a number."""
+    """The original that a function is a copy of, and the number of its shardings."""
 
     original: tuple[str, Any]
     shardings: int
 
 
 def _copies(functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> dict[str, _Copy]:
-    """The functions as copies; equal shardings have equal numbers."""
+    """Returns the functions as copies; equal shardings have equal numbers."""
     numbers: dict[tuple[TensorShardingPerValue | None, ...], int] = {}
     known: dict[tuple[Any, ...], int] = {}
     names = ("sym_name", ORIGINAL_NAME, MANUAL_AXES, "function_type", *(side.value for side in Side))
@@ -185,7 +185,7 @@ def _copies(functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> dict[st
 
 
 def _first_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:
-    """For each function the one to call instead: of equal ones the one called first."""
+    """Returns, for each function, the one to call instead: of equal copies, the one called first."""
     first: dict[_Copy, str] = {}
     for name in called:
         first.setdefault(copies[name], name)
@@ -193,9 +193,9 @@ def _first_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, s
 
 
 def _most_called(called: list[str], copies: Mapping[str, _Copy]) -> dict[str, str]:
-    """For each function the one to call instead: of all copies one with the shardings that the most calls have.
+    """Returns, for each function, the one to call instead: of all copies, one whose shardings the most calls have.
 
-    Of shardings that as many calls have, those that had so many first.
+    If several shardings have the most calls, the one that reaches this number first wins.
     """
     counts: Counter[_Copy] = Counter()
     best: dict[tuple[str, Any], str] = {}

@@ -74,7 +74,7 @@ class CloseShardings(ModulePass):
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:
-    # On a closed dimension without axes a priority has no effect.
+    # A priority has no effect on a closed dimension without axes.
     dims = [DimensionSharding(dim.axes, True, dim.priority if dim.axes else None) for dim in sharding.dim_shardings]
     return TensorSharding(sharding.mesh_or_ref, tuple(dims), (), sharding.unreduced_axes, sharding.reduction_op)
 
@@ -85,10 +85,10 @@ _MERGED = (Kind.CONSTANT, Kind.OF_CONSTANTS, Kind.ASKED_EACH, Kind.EXPANSION)
 
 @register
 class ConstantOrScalarMerger(FunctionPass):
-    """Merges constants of a block that agree in type and all attributes, shardings too, and broadcasts of one scalar
-    that do. What is in different blocks stays apart.
+    """Merges constants of a block that have the same type and attributes, including shardings, and broadcasts of one
+    scalar that do. Constants in different blocks are not merged.
 
-    With `expressions` all that `sdy-constant-or-scalar-splitter` splits is merged.
+    With `expressions`, all expressions that `sdy-constant-or-scalar-splitter` splits are merged.
     """
 
     name = "sdy-constant-or-scalar-merger"
@@ -109,7 +109,7 @@ def _of_constants(capsule: Any) -> list[int] | None:
 
 
 def _of_expressions(capsule: Any) -> list[int] | None:
-    """The operands that have to be constant for the op to be an expression: all but scalars, which are shared."""
+    """Returns the operands that must be constant for the op to be an expression: all but scalars, which are shared."""
     op = ir.Operation._CAPICreate(capsule)
     if len(op.results) != 1 or expression_kind(op) not in _MERGED:
         return None
@@ -121,7 +121,7 @@ def _of_expressions(capsule: Any) -> list[int] | None:
 
 @register
 class RemovePropagationDebugInfo(ModulePass):
-    """Removes the attributes with the origins and steps from which propagation took shardings."""
+    """Removes the attributes that record the origins of shardings and the steps of propagation."""
 
     name = "sdy-remove-propagation-debug-info"
     summary = "Removes what propagation said about the origins of shardings"
@@ -157,7 +157,7 @@ def _clean_signature(function: Any, side: Side) -> None:
 
 @register
 class PropagateToFuncResults(ModulePass):
-    """Gives each result of each function but the main one the sharding of the value returned, or none."""
+    """Gives each result of each function except the main one the sharding of the returned value, or none."""
 
     name = "sdy-propagate-to-func-results"
     summary = "Copies the shardings of returned values to the results of functions"
@@ -181,9 +181,9 @@ def _is_edge_or_owner(name: str) -> bool:
 
 @register
 class SinkDataFlowEdges(FunctionPass):
-    """Gives the owner of each `sdy.data_flow_edge` the edge's sharding, and uses it instead of the edge.
+    """Gives the owner of each `sdy.data_flow_edge` the edge's sharding, and replaces the edge by its owner.
 
-    Where some edges of an operation are sharded, its other block arguments or results become fully open.
+    If some edges of an operation are sharded, its other block arguments or results become fully open.
     """
 
     name = "sdy-sink-data-flow-edges"
@@ -202,7 +202,7 @@ class SinkDataFlowEdges(FunctionPass):
         others = [owner for owner in owners if not are_known(owner.name)]
         for owner in others:
             _sink(owner)
-        # Those of other ops, and those that are not the only user of an owner.
+        # The remaining edges belong to other ops, or are not the only user of their owner.
         edges = operations_named(op, EDGE)
         # Edges may use each other.
         left = {user: None for edge in edges for user in users_of(edge.results[0]) if user.name != EDGE}
@@ -222,7 +222,7 @@ class SinkDataFlowEdges(FunctionPass):
 
 
 def _owners_of(op: Any) -> tuple[list[Any], list[Any]]:
-    """The arguments and the results that own a data-flow edge of an op."""
+    """Returns the arguments and the results that own a data-flow edge of an op."""
     owners = [edge.owner for edge in edges_of(op)]
     arguments = [owner for owner in owners if isinstance(owner.owner, ir.Block)]
     return arguments, [owner for owner in owners if not isinstance(owner.owner, ir.Block)]
@@ -239,7 +239,7 @@ def _sink(op: Any) -> None:
 
 
 def _keep(op: Any, owners: Sequence[Any], on_edge: str, on_owner: str) -> None:
-    """Collects an attribute of the owners' edges in one of the operation; edges without it are left out."""
+    """Collects an attribute of the owners' edges in an attribute of the operation; edges without it are left out."""
     edges = [edge for owner in owners if (edge := edge_of(owner)) is not None]
     found = [edge.attributes[on_edge] for edge in edges if on_edge in edge.attributes]
     op.attributes[on_owner] = ir.ArrayAttr.get(found, op.context)
@@ -247,9 +247,9 @@ def _keep(op: Any, owners: Sequence[Any], on_edge: str, on_owner: str) -> None:
 
 @register
 class SinkFuncDataFlowEdges(FunctionPass):
-    """Gives the operand of each `sdy.func_data_flow_edge` the edge's sharding, and uses it instead of the edge.
+    """Gives the operand of each `sdy.func_data_flow_edge` the edge's sharding, and replaces the edge by its operand.
 
-    Where the edge has none, what is sharded becomes fully open.
+    If the edge has no sharding, a sharded operand becomes fully open.
     """
 
     name = "sdy-sink-func-data-flow-edges"
@@ -262,10 +262,11 @@ class SinkFuncDataFlowEdges(FunctionPass):
 
 @register
 class UpdateNonDivisibleInputOutputShardings(ModulePass):
-    """Shards arguments and results of functions, calls and manual computations along as many of their axes, from the
-    major one on, as divide each dimension evenly: nobody outside has to pad a tensor.
+    """Shards each dimension of arguments and results of functions, calls and manual computations along the longest
+    prefix of its axes that divides it evenly, so that callers do not have to pad tensors. The last axis may become a
+    sub-axis.
 
-    A collective of sdy takes what it took, by a reshard.
+    Operands and results of collectives of sdy keep their shardings, by reshards.
     """
 
     name = "sdy-update-non-divisible-input-output-shardings"
@@ -306,7 +307,7 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
 
 
 def _with_shardings(module: Any) -> list[Any]:
-    """The manual computations, and the calls whose results are sharded at all."""
+    """Returns the manual computations, and the calls with a sharded result."""
     ops = held_operations(module, "func.call", MANUAL)
     (shardings,) = attribute_columns(ops, sdy.SHARDING)
     is_even = {attribute: _is_unsharded(attribute) for attribute in set(shardings)}
@@ -329,7 +330,7 @@ def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, M
 
 
 def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh) -> DimensionSharding:
-    """The longest prefix of the axes, the last of them perhaps a sub-axis, that divides a dimension of that size."""
+    """Returns the longest prefix of the axes that divides a dimension of this size; the last may become a sub-axis."""
     if size % dim.sharded_size(mesh) == 0:
         return dim
     axes: list[AxisRef] = []

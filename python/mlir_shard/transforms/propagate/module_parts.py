@@ -45,9 +45,9 @@ def edge_frames(op: Any) -> list[EdgeFrame]:
 
 
 def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
-    """Gives an argument of a computation's body the sharding it has inside; the others are open where none has one.
+    """Sets the sharding of an argument of a computation's body, as seen inside; without shardings, others become open.
 
-    The arguments of any other op have it where the op's dialect keeps it, and have none where it does not.
+    The sharding of an argument of any other op is set if the op's dialect stores it.
     """
     op = argument.owner.owner.operation
     if op.name not in ARGUMENT_OWNERS:
@@ -68,7 +68,7 @@ def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEdge:
-    """One edge: the target that owns it, the sources, the other targets; and the frame, in a manual computation."""
+    """An edge: the target that owns it, the sources, the other targets, and in a manual computation its frame."""
 
     owner: int
     sources: tuple[int, ...]
@@ -78,7 +78,7 @@ class NumberedEdge:
 
 
 def numbered_edges(arrays: ModuleArrays, ops: Iterable[tuple[int, str]]) -> Iterator[NumberedEdge]:
-    """The edges of ops, given with their names."""
+    """Yields the edges of ops, which are given with their names."""
     for op, name in ops:
         yield from _of_known(arrays, op, name) if are_known(name) else _of_any(arrays, op)
 
@@ -112,7 +112,7 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
 def keep_manual_axes(
     edge: NumberedEdge, place: int, graph: ValueGraph, known: dict[tuple[int, tuple[str, ...]], int]
 ) -> None:
-    """Replicates the manual axes in the sharding of a manual computation's result, which its shape has none of.
+    """Replicates the manual axes in the sharding of a manual computation's result, whose dimensions do not have them.
 
     Args:
         edge: the edge that the result owns; edges of arguments are left alone.
@@ -135,7 +135,7 @@ def _with_manual_axes(
     mesh = None if sharding is None else mesh_of(sharding, meshes)
     if sharding is None or mesh is None:
         return sharding
-    # A sharding on an empty mesh is one of any mesh.
+    # A sharding on an empty mesh is compatible with any mesh and has no such axes.
     axes = [AxisRef(axis.name) for axis in mesh.axes if axis.name in frame.manual_axes]
     return sharding.with_replicated(axes, mesh)
 
@@ -159,7 +159,7 @@ _OFFLOADING = ("MoveToDevice", "MoveToHost")
 
 
 def op_class(op: Any) -> OpClass:
-    """The class of an op; it depends on name, types and attributes alone."""
+    """Returns the class of an op, which depends only on its name, types and attributes."""
     name = op.name
     if name == "stablehlo.custom_call":
         moves = call_target(op) in _OFFLOADING

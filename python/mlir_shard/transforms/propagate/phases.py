@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The order of propagation over a value graph: user priorities, in each the phases of ops, in each the strategies."""
+"""The order of propagation over a value graph: by user priority, then by phase of ops, then by strategy."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The strategies, one after the other in each phase; whether the user's priorities count; and whether the phases go
-    by names of ops."""
+    """The strategies, applied in order in each phase; whether the user's priorities count; and whether phases depend on
+    the names of ops."""
 
     strategies: tuple[Strategy, ...]
     phases: Sequence[Phase] = (both_ways,)
@@ -37,7 +37,7 @@ class Plan:
 
 
 def propagate(graph: ValueGraph, plan: Plan, record: Record[int] | None = None) -> None:
-    """Brings the shardings of a graph to where nothing propagates any more, with a record of how where one is given."""
+    """Propagates the shardings of a graph until nothing changes, and records the steps in `record` if it is given."""
     synchronize_groups(graph)
     steps = Steps(graph, conservative=plan.conservative)
     fixpoint = Fixpoint(graph, steps, record, steps.moves)
@@ -61,7 +61,7 @@ def propagate(graph: ValueGraph, plan: Plan, record: Record[int] | None = None) 
 
 
 def _hold_back(graph: ValueGraph) -> dict[int, list[tuple[int, TensorSharding]]]:
-    """Leaves all dimensions of later priorities out; the places and shardings they belong to, by priority."""
+    """Removes all dimensions of later priorities; returns the places and full shardings with them, by priority."""
     waiting: dict[int, list[tuple[int, TensorSharding]]] = {}
     stages = {state: stage for state in set(graph.states) if (stage := _stages(graph.table[state], graph))}
     if all(state == stage.first and not stage.later for state, stage in stages.items()):
@@ -93,7 +93,7 @@ def _stages(sharding: TensorSharding | None, graph: ValueGraph) -> _Stages | Non
 
 
 def synchronize_groups(graph: ValueGraph) -> None:
-    """Gives all places of a group the sharding that one of them has."""
+    """Gives all places of a group the only sharding among them."""
     for members in dict.fromkeys(graph.groups.values()):
         found = _shardings_of(members, graph)
         if len(found) == 1:
@@ -102,14 +102,14 @@ def synchronize_groups(graph: ValueGraph) -> None:
 
 
 def disagreeing_groups(graph: ValueGraph) -> list[tuple[tuple[int, ...], TensorSharding]]:
-    """The groups whose places have different shardings, with the first of these."""
+    """Returns the groups whose places have different shardings, with the first of these."""
     groups = dict.fromkeys(graph.groups.values())
     found = ((members, _shardings_of(members, graph)) for members in groups)
     return [(members, shardings[0]) for members, shardings in found if len(shardings) > 1]
 
 
 def _shardings_of(members: tuple[int, ...], graph: ValueGraph) -> list[TensorSharding]:
-    """The different shardings of places, but for those that are open and empty."""
+    """Returns the distinct shardings of places, without those that are fully open and have no axes."""
     shardings = (graph.sharding(member) for member in members)
     return list(dict.fromkeys(one for one in shardings if one is not None and not _says_nothing(one)))
 
@@ -165,9 +165,9 @@ def _up_to(phases: tuple[Phase, ...]) -> Phase:
 
 
 def phases(first: Iterable[Group] = ()) -> tuple[Phase, ...]:
-    """The phases in their order: `first` are the groups of ops, by name, that propagate before all others.
+    """Returns the phases in their order: `first` are the groups of ops, by name, that propagate before all others.
 
-    Each phase goes wherever one before it goes.
+    Each phase includes the directions of all phases before it.
     """
     one_by_one = (*map(_through, first), *_SCHEDULE)
     return tuple(_up_to(one_by_one[: number + 1]) for number in range(len(one_by_one)))

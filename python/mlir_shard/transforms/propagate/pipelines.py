@@ -34,9 +34,9 @@ def propagation_pipeline(
     inline_meshes: bool = option(False, "have shardings hold their meshes, and no definitions of meshes"),
     module_dump_directory: str = option("", "where to write the modules between the stages"),
 ) -> str:
-    """The import pipeline, calls made transparent, propagation by user priorities, calls made of functions again, and
-    the export pipeline. Functions are copied for each call, and imported, unless `dedup-functions-fully` keeps them:
-    then a function has one sharding for all its calls."""
+    """Runs the import pipeline, makes calls transparent, propagates by user priorities, turns calls into functions
+    again, and runs the export pipeline. Functions are copied for each call, and imported, unless
+    `dedup-functions-fully` keeps them: then a function has one sharding for all its calls."""
     passes = [
         "shard-check-annotations",
         step(
@@ -58,8 +58,8 @@ def propagation_pipeline(
         "sdy-pre-order-funcs",
         step(
             "sdy-user-priority-propagate",
-            # Reshards are to keep to the rules that propagation kept to. Most can be had again; what others depend on
-            # has changed by then, as constants are merged.
+            # Reshards must use the rules of propagation. Most rules can be computed again, but not those that depend on
+            # ops around, as constants are merged in between.
             keep_sharding_rules=keep_sharding_rules or conservative_propagation,
             keep_particular_rules=True,
             conservative_propagation=conservative_propagation,
@@ -92,7 +92,7 @@ def propagation_pipeline(
     return ",".join(passes)
 
 
-# They drop shardings that propagation starts from.
+# Patterns that drop shardings from which propagation starts.
 _PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS if pattern.label.startswith("sdy-")}))
 
 
@@ -101,9 +101,9 @@ def shard_propagate(
     conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
     verify_repetition: bool = verify_repetition(),
 ) -> str:
-    """Calls are inlined, upstream's `shard` annotations and sdy's constraints and groups are taken in, shardings
-    propagated by the priorities of users and of ops, through regions too, and closed. Each use of a constant, or of a
-    tensor without content, is sharded on its own; what is equal afterwards is merged."""
+    """Inlines calls, imports upstream's `shard` annotations and sdy's constraints and groups, propagates shardings by
+    the priorities of users and of ops, also through regions, and closes them. Each use of a constant, or of a tensor
+    without content, is sharded on its own; equal ones are merged afterwards."""
     passes = [
         "shard-check-annotations",
         "shard-inline-calls",

@@ -36,9 +36,9 @@ from mlir_shard.transforms.verified_repetition import change_verified, verify_re
 
 
 def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
-    """Writes the sharding of each place whose state is not the `original` one any more.
+    """Writes the sharding of each place whose state differs from the `original` one.
 
-    Returns the operations of which other attributes than `sdy.sharding` have changed.
+    Returns the operations with changes of attributes other than `sdy.sharding`.
     """
     arrays, graph = reader.arrays, reader.graph
     context = arrays.operation(0).context if len(arrays) else None
@@ -96,7 +96,7 @@ def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
 
 
 Observer = Callable[[ModuleReader, Sequence[int], Record[int]], None]
-"""Takes a module as it was read and propagated, the states of its places before, and the record of the steps."""
+"""Called with a module read and propagated, the states of its places before that, and the record of the steps."""
 
 
 class PropagationPass(ModulePass):
@@ -112,15 +112,15 @@ class PropagationPass(ModulePass):
     verify_repetition: bool = verify_repetition()
 
     observers: ClassVar[tuple[Observer, ...]] = ()
-    """Each is given every propagation of the pass before its results are written to the module."""
+    """Functions called for each propagation of the pass before its results are written to the module."""
 
     def plan(self) -> Plan:
-        """The plan by the options of the pass."""
+        """Returns the plan for the options of the pass."""
         raise NotImplementedError(f"pass '{self.name}' has no method `plan`")
 
     def run(self, op: Any) -> Changes | None:
         plan = self.plan()
-        # Shardy's driver erases it where it comes by.
+        # Shardy's greedy rewrite driver erases dead code as well.
         erase_dead_code(op, held(op))
         reader = self._read(op, plan)
         separated = _separate_groups(reader)
@@ -188,9 +188,9 @@ def _reject_unsupported_types(ops: Iterable[Any]) -> None:
 
 
 def _separate_groups(reader: ModuleReader) -> bool:
-    """Where members of a group have different shardings, puts an open constraint behind each; whether it had to.
+    """Puts open constraints after the members of groups with different shardings; returns whether there were any.
 
-    The group is then one of the constraints, and each member keeps the sharding it has.
+    The group then consists of the constraints, and each member keeps its sharding.
     """
     groups = disagreeing_groups(reader.graph)
     for members, sharding in groups:
@@ -212,7 +212,7 @@ def _spelled(sharding: TensorSharding | None) -> str:
 
 
 def _attach_rules(ops: Iterable[tuple[Any, OpShardingRule]]) -> list[Any]:
-    """Attaches the rules that can be described; returns their operations."""
+    """Attaches the rules that an attribute can express; returns their operations."""
     attributed = []
     for op, rule in ops:
         if is_describable(op):
@@ -232,11 +232,11 @@ def _remove_rules(reader: ModuleReader) -> list[Any]:
 
 @register
 class BasicPropagate(PropagationPass):
-    """Propagates the shardings that values have to all others, forward and backward, along the factors of each op's
+    """Propagates the shardings of values to all other values, forward and backward, along the factors of each op's
     sharding rule, until nothing changes.
 
-    A factor is sharded along the longest list of axes that contradicts nothing in any operand or result. An op
-    without a rule lets nothing through.
+    A factor is sharded along the longest list of axes that conflicts with no operand or result. An op without a rule
+    blocks propagation.
     """
 
     name = "sdy-basic-propagate"
@@ -248,11 +248,11 @@ class BasicPropagate(PropagationPass):
 
 @register
 class AggressivePropagate(PropagationPass):
-    """Propagates like `sdy-basic-propagate`, but lets the tensors of an op differ along a factor: each takes as many
-    axes as it can. Of two factors that want the same axis in a tensor, the one has it whose sharding comes from the
-    larger tensor.
+    """Propagates like `sdy-basic-propagate`, but the tensors of an op may differ along a factor: each is sharded along
+    as many axes as possible. If two factors need the same axis in a tensor, the one whose sharding comes from the
+    larger tensor gets it.
 
-    That leaves less replicated, at the price of communication where tensors differ.
+    Fewer dimensions remain replicated, at the cost of communication where tensors differ.
     """
 
     name = "sdy-aggressive-propagate"
@@ -266,12 +266,12 @@ class AggressivePropagate(PropagationPass):
 
 @register
 class OpPriorityPropagate(AggressivePropagate):
-    """Propagates like `sdy-aggressive-propagate`, several times over, each time through more ops and in more
-    directions than before: first through elementwise ops and the like, where no operand has another use, last through
-    all ops and both ways.
+    """Propagates like `sdy-aggressive-propagate`, in several phases, each through more ops and in more directions than
+    the previous one: the first through elementwise and similar ops whose operands have no other uses, the last through
+    all ops in both directions.
 
-    Ops in `op-priorities` come before all these, and before those a dialect has registered: one after the other, or
-    several together where they are in braces.
+    Ops in `op-priorities` propagate before all these phases, and before the ops that a dialect has registered: one
+    after the other, or together if they are in braces.
     """
 
     name = "sdy-op-priority-propagate"
@@ -307,7 +307,7 @@ class OpPriorityPropagate(AggressivePropagate):
 
 
 def _check_is_op(name: str) -> None:
-    """Raises PassFailure for the name of an op that no program here can hold."""
+    """Raises PassFailure if no program in this context can contain an op of this name."""
     context = ir.Context.current
     if context.allow_unregistered_dialects or name.endswith(".*") or context.is_registered_operation(name):
         return
@@ -316,8 +316,8 @@ def _check_is_op(name: str) -> None:
 
 @register
 class UserPriorityPropagate(OpPriorityPropagate):
-    """Propagates like `sdy-op-priority-propagate`, once for each priority that a dimension sharding has, 0 first; a
-    dimension takes part from its own priority on. Afterwards no sharding has priorities.
+    """Propagates like `sdy-op-priority-propagate`, once for each priority of a dimension sharding, in ascending order
+    from 0; a dimension participates from its own priority on. Afterwards no sharding has priorities.
     """
 
     name = "sdy-user-priority-propagate"
@@ -328,7 +328,7 @@ class UserPriorityPropagate(OpPriorityPropagate):
 
     def run(self, op: Any) -> Changes | None:
         changes = super().run(op)
-        # Nothing propagates to the results of functions that are called: their shardings lose their priorities here.
+        # Propagation does not reach the results of called functions: their shardings lose their priorities here.
         for function in functions(op).values():
             shardings = shardings_of(function, Side.RESULTS)
             plain = {one: without_priorities(one) for one in set(shardings) if one is not None}

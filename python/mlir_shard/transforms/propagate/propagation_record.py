@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The record of a propagation over a value graph: what it begins with, and how it is written to the module.
+"""The record of a propagation over a value graph: its initial origins, and writing it to the module.
 
-In it values are places, nodes are by their number, and the return with number i is -1 - i.
+In the record, values are places, nodes are their numbers, and the return with number i is -1 - i.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlir_shard.transforms.propagate.value_graph import NOWHERE
 
 
 def begin_record(module: Any, reader: ModuleReader, *, origins: bool) -> Record[int]:
-    """A record in which the places of a graph have the origins that they begin with, if these are requested."""
+    """Returns a record with the initial origins of the places of a graph if `origins`, else without origins."""
     record: Record[int] = Record(next_step(reader.arrays.attributes(debug_record.PROPAGATION_EDGES)[1]))
     if origins:
         for beginning in name_origins(module):
@@ -65,7 +65,7 @@ def write_record(reader: ModuleReader, record: Record[int], *, origins: bool, ed
 
 
 def _moves(reader: ModuleReader, record: Record[int]) -> Iterator[tuple[Any, list[tuple[int, AxisMove]]]]:
-    """The moves by ops, those through returns by functions."""
+    """Yields the moves of each op, and for each function the moves through its return."""
     graph, arrays = reader.graph, reader.arrays
     by_rule = reader.node_ops()
     for number, node in enumerate(graph.nodes):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads a module into a value graph.
 
-The ops come as flat arrays; what depends on an op's name, types and attributes is asked once for all that agree in
-them. Nothing of the IR changes between reading and writing back.
+The ops are read as flat arrays; properties that depend on an op's name, types and attributes are computed once for all
+ops that agree in them. Nothing of the IR changes between reading and writing back.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from mlir_shard.transforms.propagate.value_graph import (
 )
 from mlir_shard.transforms.shardings import RuleFor, Side, numbered_types, shardings_of
 
-# A kind, and the places of operands and results.
+# The number of a kind, and the places of operands and results.
 _Node = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 class ModuleReader:
-    """A module as a value graph, and what in the module each part of the graph stands for.
+    """A module as a value graph, and the mapping from the parts of the graph to those of the module.
 
-    `place` has the place of each value of `arrays`; place p is that of value p - 1, or from `first_result` on that of a
-    function's result, in `results` as the number of the function and the index. `argument_of` has the same of values
-    that are functions' arguments. Nodes know the names of their ops if they are read `by_op_name`. Without
-    `reuses` the rule of each op is computed for it alone, and so are its steps; `has_own_sizes` is that each has the
-    rule of its own sizes. Raises RuleError where a rule fails.
+    `place` returns the place of each value of `arrays`. Place p is that of value p - 1, or from `first_result` on that
+    of a function's result, listed in `results` by the number of the function and the index. `argument_of` has the same
+    for values that are arguments of functions. Nodes have the names of their ops if they are read `by_op_name`. Without
+    `reuses`, the rule and the steps of each op are computed for it alone; with `has_own_sizes`, each op has the rule of
+    its own sizes. Raises RuleError if a rule fails.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ModuleReader:
         self._survey = Survey(self.arrays, rule_for, reuses=reuses)
         self._representatives = self._survey.representatives
         self._keys = list(map(sdy.sharding_key, self._representatives))
-        # The places of values that do not have that of a result or, block arguments, NOWHERE.
+        # The places that differ from the default, which is number + 1 for results and NOWHERE for block arguments.
         self._moved: dict[int, int] = {}
         self._special_kinds: dict[tuple[int, int, bool, EdgeFrame | None, bool, bool], int | None] = {}
         self._functions = {self._symbol(op): op for op in self._survey.functions}
@@ -84,21 +84,21 @@ class ModuleReader:
         self._add_nodes()
         self._read_groups()
         self._read_returns()
-        # All values are read, and the fixpoint takes the most memory.
+        # All values are read by now, and the fixpoint needs the most memory.
         self.arrays.free_lookup()
 
     def node_numbers(self) -> Iterator[int]:
-        """The numbers of the ops that are nodes by their rules, in the order of the nodes."""
+        """Yields the numbers of the ops that are nodes by their rules, in the order of the nodes."""
         for op in self._survey.nodes.numbers:
             if op in self._survey.own_rules or self._survey.signature(self._numbers[op]).is_node:
                 yield op
 
     def node_ops(self) -> Iterator[Any]:
-        """The ops that are nodes by their rules, in the order of the nodes."""
+        """Returns the ops that are nodes by their rules, in the order of the nodes."""
         return map(self.arrays.operation, self.node_numbers())
 
     def ops_with_rules(self) -> Iterator[tuple[Any, OpShardingRule]]:
-        """The ops that have a rule, with it; those in the regions of others too, which do not propagate."""
+        """Yields the ops that have a rule, with it, including those in regions of others, which do not propagate."""
         for op, number in enumerate(self._numbers):
             signature = self._survey.signature(number)
             rule = self._rule_for(self.arrays.operation(op)) if signature.asks_each else signature.rule
@@ -106,7 +106,7 @@ class ModuleReader:
                 yield self.arrays.operation(op), rule
 
     def ops_with_rules_of_context(self) -> Iterator[tuple[Any, OpShardingRule]]:
-        """Those ops of `ops_with_rules` whose rules look at other ops around, such as what defines an operand."""
+        """Yields the ops of `ops_with_rules` whose rules depend on other ops, such as those that define operands."""
         for op in self.arrays.with_signatures(list(map(depends_on_context, self._representatives))):
             operation = self.arrays.operation(op)
             rule = self._rule_for(operation)
@@ -114,11 +114,11 @@ class ModuleReader:
                 yield operation, rule
 
     def first_ops(self) -> list[Any]:
-        """The first op of each signature."""
+        """Returns the first op of each signature."""
         return self._representatives
 
     def signatures_with(self, key: str) -> list[bool]:
-        """For each signature whether its ops have one result, with its sharding in the attribute `key`."""
+        """Returns, for each signature, whether its ops have one result, with its sharding in the attribute `key`."""
         keyed = zip(self._keys, self._representatives, strict=True)
         return [own == key and len(op.results) == 1 for own, op in keyed]
 
@@ -127,20 +127,20 @@ class ModuleReader:
         return symbol
 
     def place(self, value: int) -> int:
-        """The place of a value."""
+        """Returns the place of a value."""
         moved = self._moved.get(value)
         if moved is not None:
             return moved
         return value + 1 if self._definers[value] >= 0 else NOWHERE
 
     def _place_arguments(self, function: int) -> list[int]:
-        """Gives the arguments of a function places; their numbers."""
+        """Gives the arguments of a function places; returns the numbers of the arguments."""
         numbers = self.arrays.arguments(function)
         self._moved.update((number, number + 1) for number in numbers)
         return numbers
 
     def _place_edges(self) -> dict[int, NumberedEdge]:
-        """Gives the targets of each edge the place of its owner, or of the op on the edge; the edges by owner."""
+        """Gives the targets of each edge the place of its owner or of the op on the edge; returns edges by owner."""
         survey, arrays = self._survey, self.arrays
         edges = {}
         for edge in numbered_edges(arrays, survey.edge_ops):
@@ -164,7 +164,7 @@ class ModuleReader:
             self._set_results(op, own[self._numbers[op]])
         for function in self._survey.functions:
             numbers = self._arguments[function]
-            # A declaration has arguments, but no values for them.
+            # A declaration has arguments in its signature, but no values for them.
             given = self._signature_states(function, Side.ARGUMENTS) if numbers else ()
             for number, state in zip(numbers, given, strict=True):
                 graph.states[number + 1] = state
@@ -175,11 +175,11 @@ class ModuleReader:
             keep_manual_axes(edge, self.place(owner), graph, kept)
 
     def _signature_states(self, function: int, side: Side) -> list[int]:
-        """The state of each argument or result of a function."""
+        """Returns the state of each argument or result of a function."""
         return list(map(self.graph.table.number, shardings_of(self.arrays.operation(function), side)))
 
     def _own_states(self) -> Iterator[tuple[int, list[int]]]:
-        """The signatures of sdy's ops with attributes of their own for shardings, and the states of their results."""
+        """Yields the signatures of sdy's ops with other attributes for shardings, and the states of their results."""
         for signature, op in enumerate(self._representatives):
             if self._keys[signature] != sdy.SHARDING:
                 states = [self.graph.table.number(sdy.get_sharding(result)) for result in op.results]
@@ -187,7 +187,7 @@ class ModuleReader:
                     yield signature, states
 
     def _set_results(self, op: int, states: list[int]) -> None:
-        # An op without results may have the sharding of a device; a result with an edge has that of the edge.
+        # An op without results may have a single-device sharding; a result with an edge has the sharding of the edge.
         for value, state in zip(self.arrays.results(op), states, strict=False):
             if self.place(value) == value + 1:
                 self.graph.states[value + 1] = state
@@ -212,7 +212,7 @@ class ModuleReader:
         return self.graph.kind(NodeKind(rule, signature.op_class, shared_operands=shared, op_name=name))
 
     def _nodes_of(self, op: int) -> list[_Node]:
-        """The nodes of an op that is special, or whose rule is its own."""
+        """Returns the nodes of an op that is special or has a rule of its own."""
         rule = self._survey.own_rules.get(op)
         name = self._survey.signature(self._numbers[op]).name
         if rule is None:
@@ -263,8 +263,8 @@ class ModuleReader:
         is_deferred: bool,
         is_of_loop: bool,
     ) -> int | None:
-        """The kind of the node of an edge or a barrier; None for a value that is never sharded."""
-        # What is asked of an op is in its signature, and so the same for the first op of that.
+        """Returns the kind of the node of an edge or a barrier; None for a value that is never sharded."""
+        # The kind depends only on the signature, so the first op of the signature stands for all.
         first = self._representatives[signature]
         type_ = first.results[0].type
         if not is_static(type_):
@@ -287,7 +287,7 @@ class ModuleReader:
         )
 
     def _function_sources(self, value: int) -> list[int]:
-        """What flows into a function's argument, the operands of calls, or into the result of a call."""
+        """Returns the values that flow into a function's argument (operands of calls) or into the result of a call."""
         call = self.arrays.definers[value]
         if call >= 0:
             function = self._functions[self.arrays.operation(call).attributes["callee"].value]
@@ -314,7 +314,7 @@ class ModuleReader:
             self.graph.groups.update(dict.fromkeys(places, places))
 
     def _read_returns(self) -> None:
-        """Adds a place for each result of the functions that count as main, tied to what is returned."""
+        """Adds a place for each result of the functions that count as main, tied to the returned value."""
         self.first_result = len(self.graph.states)
         for function in self._main_functions():
             back = self._survey.returns.get(function)
@@ -332,7 +332,7 @@ class ModuleReader:
                     self.results.append((function, index))
 
     def _return_kind(self, type_: Any) -> int | None:
-        """What ties a value of a type to a result of a function; None for what is never sharded."""
+        """Returns the kind that ties a value of a type to a function's result; None if it is never sharded."""
         if not is_static(type_):
             return None
         rule = self._identity(type_, 1)

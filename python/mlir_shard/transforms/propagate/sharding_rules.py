@@ -27,7 +27,7 @@ from mlir_shard.transforms.shardings import rule_cache
 class PopulateOpShardingRules(FunctionPass):
     """Attaches to each op the sharding rule that propagation would use for it.
 
-    An op with an operand or result that is not a tensor is left without: the attribute cannot express its mapping.
+    An op with an operand or result that is not a tensor gets no rule, as the attribute cannot express its mapping.
     """
 
     name = "sdy-populate-op-sharding-rules"
@@ -48,11 +48,11 @@ class PopulateOpShardingRules(FunctionPass):
 
 
 def is_describable(op: Any) -> bool:
-    """Whether a rule of this op can be attached to it: all its operands and results have a shape."""
+    """Returns whether a rule of an op can be attached to it: all its operands and results have a shape."""
     return all(isinstance(value.type, ir.ShapedType) for value in (*op.operands, *op.results))
 
 
-# Propagation goes through calls, returns and the ops of sdy in ways of their own.
+# Dialects of calls, returns and the ops of sdy, through which propagation goes in special ways.
 _KNOWN_DIALECTS = ("func", "sdy")
 
 
@@ -64,12 +64,12 @@ class _Unknown:
 
 @register
 class ReportUnknownOps(ModulePass):
-    """Remarks, once for each name of ops without a sharding rule and each reason, how many there are, at the first.
+    """Emits a remark for each name and reason of ops without a sharding rule, at the first of them, with their number.
 
-    Such ops bar shardings: nothing goes from their operands to their results.
+    Such ops block propagation: no sharding passes from their operands to their results.
 
-    Ops that have no two tensors to relate are left out, and those that data-flow edges lead around: ops with edges,
-    calls, terminators, and what is in the regions of ops with a rule.
+    Ops without two tensors to relate are not reported, nor are those that data-flow edges bypass: ops with edges,
+    calls, terminators, and ops in the regions of ops with a rule.
     """
 
     name = "sdy-report-unknown-ops"
@@ -86,7 +86,7 @@ class ReportUnknownOps(ModulePass):
 
 
 def _unknown_ops(arrays: ModuleArrays, rules: RuleCache) -> Iterator[tuple[Any, str]]:
-    """The ops that bar shardings, in the order of the text, and why each does."""
+    """Yields the ops that block propagation, in the order of the text, with the reason of each."""
     kinds = [_Kind.of(op, rules) for op in arrays.representatives()]
     has_own_rule = [False] * len(arrays)
     for number, signature in enumerate(arrays.signatures):
@@ -103,7 +103,7 @@ def _unknown_ops(arrays: ModuleArrays, rules: RuleCache) -> Iterator[tuple[Any, 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What ops of one signature have in common; `asks_each` is for rules that look at more than that."""
+    """The properties that ops of one signature share; `asks_each` is for rules that depend on more than that."""
 
     relates_tensors: bool
     asks_each: bool = False

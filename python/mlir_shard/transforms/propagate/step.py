@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one node does with given shardings: projected along the factors of its rule, propagated, and projected back.
+"""The step of a node from given shardings: projection to the factors of its rule, propagation, and projection back.
 
-A fixpoint asks it once for each behaviour and shardings: kinds of nodes that do the same have the same behaviour.
+A fixpoint computes it once for each behaviour and shardings: kinds of nodes with the same steps have one behaviour.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mlir_shard.sharding.tensor import EdgeFrame
 from mlir_shard.transforms.propagate.value_graph import NOTHING, UNKNOWN, NodeKind, OpClass, States, ValueGraph
 from mlir_shard.transforms.shardings import common_mesh
 
-# The direction in which a phase of propagation goes along factors of a type, of nodes of some kind.
-# It depends on the class and name of the op and on whether operands are shared.
+# Returns the direction of a phase of propagation through nodes of a kind along factors of a type.
+# The direction depends on the class and name of the op and on whether operands are shared.
 Phase = Callable[[NodeKind, FactorType], PropagationDirection]
 
 
@@ -29,7 +29,7 @@ Strategy = Callable[..., ShardingProjection]
 
 
 def both_ways(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
-    """The phase that goes both ways everywhere."""
+    """Returns the direction of the phase that propagates both ways everywhere."""
     return PropagationDirection.BOTH
 
 
@@ -45,7 +45,7 @@ class _Projected:
 
 @dataclass(frozen=True, slots=True)
 class _Behaviour:
-    """All that decides what a node does with the shardings it has."""
+    """The properties that determine the step of a node from given shardings."""
 
     strategy: Strategy
     rule: OpShardingRule
@@ -56,21 +56,21 @@ class _Behaviour:
 
 
 class Steps:
-    """What the kinds of nodes of a graph do: numbered behaviours, and the step that each takes."""
+    """The behaviours of the kinds of nodes of a graph, by number, and the step of each behaviour."""
 
     def __init__(self, graph: ValueGraph, *, conservative: bool = False) -> None:
         self._graph = graph
         self._conservative = conservative
         self._behaviours: list[_Behaviour] = []
         self._numbers: dict[Hashable, int] = {}
-        # By the identity of the rules of the graph.
+        # The keys are the identities of the rules of the graph.
         self._factor_types: dict[int, tuple[FactorType, ...]] = {}
-        # The directions of a phase, by all of a kind that they depend on.
+        # The directions of a phase, by the properties of a kind that determine them.
         self._turns: dict[Hashable, dict[FactorType, PropagationDirection]] = {}
         self._moves: dict[tuple[int, States], tuple[AxisMove, ...]] = {}
 
     def behaviours(self, strategy: Strategy, phase: Phase) -> list[int]:
-        """What nodes of each kind do by a strategy in a phase; NOTHING where shardings go in no direction."""
+        """Returns the behaviour of each kind by a strategy in a phase; NOTHING if shardings go in no direction."""
         return [self._behaviour(number, kind, strategy, phase) for number, kind in enumerate(self._graph.kinds)]
 
     def _behaviour(self, kind_number: int, kind: NodeKind, strategy: Strategy, phase: Phase) -> int:
@@ -78,7 +78,7 @@ class Steps:
         if not any(directions):
             return NOTHING
         elementwise, conservative = kind.op_class is OpClass.ELEMENTWISE, self._conservative and kind.is_op
-        # A graph has equal rules once, and comparing them is slow.
+        # A graph has one object for equal rules, and comparing rules is slow.
         alone = None if self._graph.shares_kinds else kind_number
         key = (strategy, id(kind.rule), directions, kind.frame, elementwise, conservative, alone)
         number = self._numbers.setdefault(key, len(self._behaviours))
@@ -101,11 +101,11 @@ class Steps:
         return tuple([by_type[factor_type] for factor_type in types])
 
     def __call__(self, behaviour: int, before: States) -> States | None:
-        """The states of a node's places after a step from those before, None where all stay."""
+        """Returns the states of a node's places after a step from `before`; None if all stay."""
         return None if all(state == UNKNOWN for state in before) else self._after(self._behaviours[behaviour], before)
 
     def moves(self, behaviour: int, before: States) -> tuple[AxisMove, ...]:
-        """The axes that a step moves."""
+        """Returns the axes that a step moves."""
         key = (behaviour, before)
         if key not in self._moves:
             of_node = self._behaviours[behaviour]
@@ -134,14 +134,14 @@ class Steps:
         return None if tuple(after) == before else tuple(after)
 
     def _seen(self, behaviour: _Behaviour, states: States) -> list[TensorSharding | None]:
-        """The shardings that a node propagates between."""
+        """Returns the shardings that a node propagates between."""
         seen = [self._graph.table[state] for state in states]
         if behaviour.frame is not None and seen[-1] is not None:
             seen[-1] = behaviour.frame.as_sources_see(seen[-1])
         return seen
 
     def _project(self, behaviour: _Behaviour, shardings: list[TensorSharding | None]) -> _Projected | None:
-        """A step along factors; None where it changes nothing."""
+        """Returns the projections before and after a step; None if it changes nothing."""
         found = common_mesh(shardings, self._graph.meshes)
         # Most steps have nothing to propagate.
         if found is None or agree(shardings, behaviour.rule):
@@ -161,5 +161,8 @@ class Steps:
 
 
 def _says_more(new: TensorSharding, old: TensorSharding | None) -> bool:
-    """Whether a sharding is more than the old one: what is sharded along factors may not be so along dimensions."""
+    """Returns whether a sharding differs from the old one or, if there is none, has axes.
+
+    Axes along factors may be lost along dimensions.
+    """
     return new != old and (old is not None or bool(new.used_axes))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ops of a module propagate: what those of one signature have in common, asked once for all of them."""
+"""The ops of a module that take part in propagation; properties are computed once for all ops of a signature."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mlir_shard.transforms.propagate.module_parts import op_class
 from mlir_shard.transforms.propagate.value_graph import OpClass
 from mlir_shard.transforms.shardings import RuleFor
 
-# Ops that propagate and have no rule, each read in a way of its own; and with them the others that are.
+# Ops that propagate without a rule; then all ops that are read in a special way.
 NODES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge", "sdy.propagation_barrier")
 _SPECIAL = (*NODES, "func.func", "func.return", "func.call", "sdy.return", "sdy.sharding_group")
 _PASSING_ON = (OpClass.ELEMENTWISE, OpClass.RESHAPING, OpClass.SLICING, OpClass.EDGE)
 
 
 class Signature(NamedTuple):
-    """What ops of one signature have in common.
+    """The properties that ops of one signature share.
 
-    `asks_each` is for rules that look at more than the signature. `watched` are the operands that count for whether an
+    `asks_each` is for rules that depend on more than the signature. `watched` are the operands that count when an
     operand has other uses: those that can be sharded, of ops for which it matters.
     """
 
@@ -41,14 +41,14 @@ class Signature(NamedTuple):
 
     @property
     def is_node(self) -> bool:
-        """Whether all ops of it are nodes, by its rule."""
+        """Whether all ops of the signature are nodes, by its rule."""
         return self.rule is not None and not self.is_special
 
 
 class Survey:
-    """The ops of a module by what they are to propagation, before values have places.
+    """The ops of a module by their role in propagation, before values have places.
 
-    Without `reuses` the rule of each op is computed for it alone. Raises RuleError where a rule fails.
+    Without `reuses`, the rule of each op is computed for it alone. Raises RuleError if a rule fails.
 
     Attributes:
         representatives: the first op of each signature.
@@ -96,14 +96,14 @@ class Survey:
         return None if signature.asks_each else signature.is_node
 
     def _is_closed(self, op: int) -> bool:
-        """Whether an op whose rule depends on more than its signature has one."""
+        """Returns whether an op whose rule depends on more than its signature has a rule."""
         rule = self._rule_for(self._arrays.operation(op))
         if rule is not None:
             self.own_rules[op] = rule
         return rule is not None
 
     def signature(self, number: int) -> Signature:
-        """What the ops of a signature have in common."""
+        """Returns the properties that the ops of a signature share."""
         return self.signatures[number] or self._add_signature(number)
 
     def _add_signature(self, number: int) -> Signature:
@@ -137,5 +137,5 @@ class Survey:
 
 
 def _is_scalar(value: Any) -> bool:
-    """Whether a value can never be sharded for want of dimensions."""
+    """Returns whether a value can never be sharded because it has no dimensions."""
     return isinstance(value.type, ir.ShapedType) and not rank_of(value.type)

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A module as propagation sees it, numbered places for shardings and nodes between them, and the fixpoint over it.
+"""A module as a graph for propagation: numbered places for shardings, nodes between them, and the fixpoint over these.
 
-There is no IR in it.
+The graph contains no IR.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 # The state of a place without sharding.
 UNKNOWN = -1
-# The behaviour of nodes that shardings do not go through.
+# The behaviour of nodes through which nothing propagates.
 NOTHING = -1
-# How the states of all places are kept, for the native fixpoint too.
+# The type code of the array of states, which the native fixpoint uses too.
 STATE_TYPE = "i"
-# The place of all values that nothing can attach a sharding to: it never gets one.
+# The place of all values to which no sharding can be attached: it never gets one.
 NOWHERE = 0
 
 
 class OpClass(str, Enum):
-    """What the order of propagation through ops depends on."""
+    """The class of an op that determines the order of propagation."""
 
     ELEMENTWISE = "elementwise"
     RESHAPING = "reshaping"
@@ -45,13 +45,14 @@ class OpClass(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """All that decides what a node does with given shardings, but for the phase of propagation.
+    """The properties that determine the step of a node from given shardings, apart from the phase of propagation.
 
-    `shared_operands`: an operand has other uses. `fixed_direction` comes before that of the phase. `frame` is that of
-    the only result. `is_op` tells ops from identities between places, which may always take sub-axes. `op_name` is set
-    where propagation goes by it. A node that `is_deferred` waits, where an operand has changed, until all else is at
-    the fixpoint. The place of an edge that `is_of_loop` is also that of arguments inside the loop; one that
-    `is_between_functions` is that of a function's argument or of what a call gives. Kinds compare without their rules.
+    `shared_operands`: an operand has other uses. `fixed_direction` overrides the direction of the phase. `frame` is
+    that of the only result. `is_op` distinguishes ops from identities between places, which may always take sub-axes.
+    `op_name` is set if propagation depends on it. A node that `is_deferred` waits, after an operand has changed, until
+    all others are at the fixpoint. The place of an edge that `is_of_loop` is also that of arguments inside the loop.
+    The place of an edge that `is_between_functions` is that of a function's argument or of the result of a call. Kinds
+    compare without their rules.
     """
 
     rule: OpShardingRule = field(compare=False)
@@ -81,7 +82,7 @@ class Node:
 
 
 class Nodes:
-    """Nodes in an order, kept natively in `native`."""
+    """A sequence of nodes, stored natively in `native`."""
 
     def __init__(self) -> None:
         self.native = _native.Nodes()
@@ -102,14 +103,14 @@ class Nodes:
 
 
 class ShardingTable:
-    """Shardings by number; UNKNOWN is None."""
+    """Shardings by number; UNKNOWN stands for None."""
 
     def __init__(self) -> None:
         self._shardings: list[TensorSharding] = []
         self._numbers: dict[TensorSharding, int] = {}
 
     def number(self, sharding: TensorSharding | None) -> int:
-        """The number of a sharding, equal ones having the same."""
+        """Returns the number of a sharding; equal shardings have the same number."""
         if sharding is None:
             return UNKNOWN
         number = self._numbers.setdefault(sharding, len(self._shardings))
@@ -125,10 +126,10 @@ class ShardingTable:
 class ValueGraph:
     """The places of a module with their shardings, and the nodes between them.
 
-    `returns` are not among `nodes`: they tie what the main function returns to the shardings of its results.
-    `groups` are places that always have the same sharding, by each place in one. Of the results of one op either all
-    have a sharding or none: `siblings` are, by each of several results, the others with their ranks. Each
-    kind has a number of its own if the graph does not share kinds.
+    `returns` are not among `nodes`: they tie the values that the main function returns to the shardings of its results.
+    `groups` maps each place in a group to the places of the group, which always have the same sharding. Either all
+    results of an op have a sharding or none: `siblings` maps the place of each of several results to the others, with
+    their ranks. If the graph does not share kinds, each kind has a number of its own.
     """
 
     meshes: dict[str, Mesh]
@@ -142,12 +143,12 @@ class ValueGraph:
     shares_kinds: bool = True
     _kinds: dict[Hashable, int] = field(default_factory=dict)
     _rules: dict[Hashable, OpShardingRule] = field(default_factory=dict)
-    # By the identity of a rule the one that kinds have; and the rule, so that its identity stays its own.
+    # For the identity of a rule, the equal rule that kinds use, and the rule itself, which keeps its identity unique.
     _rules_by_id: dict[int, tuple[OpShardingRule, OpShardingRule]] = field(default_factory=dict)
 
     def kind(self, kind: NodeKind) -> int:
-        """The number of a kind; equal ones have the same, with one of the rules that propagate alike."""
-        # A rule is large, so it is compared once for each object.
+        """Returns the number of a kind; equal kinds share it, with one of the rules that propagate equally."""
+        # Rules are large, so each rule object is compared only once.
         rule = kind.rule
         known = self._rules_by_id.get(id(rule))
         if known is None:
@@ -161,26 +162,26 @@ class ValueGraph:
         return number
 
     def sharding(self, place: int) -> TensorSharding | None:
-        """The sharding of a place."""
+        """Returns the sharding of a place."""
         return self.table[self.states[place]]
 
     def set_sharding(self, place: int, sharding: TensorSharding | None) -> None:
-        """Changes the sharding of a place, and of no other."""
+        """Changes the sharding of a place, and of no other place."""
         self.states[place] = self.table.number(sharding)
 
 
 States = tuple[int, ...]
-# From the number of a behaviour and the states of a node's places their states afterwards, None where all stay.
+# Maps the number of a behaviour and the states of a node's places to the states afterwards, or None if all stay.
 Step = Callable[[int, States], "States | None"]
-# From the same the axes that the step moves.
+# Maps the same arguments to the axes that the step moves.
 Moves = Callable[[int, States], Sequence[AxisMove]]
 
 
 class Fixpoint:
-    """Takes steps through the nodes of a graph, which does not change but in its states.
+    """The fixpoint of steps through the nodes of a graph, of which only the states change.
 
-    A step is computed once for each distinct input, in all runs together. A record has every step, values being places,
-    nodes by their number, and the return with number i as -1 - i.
+    A step is computed once for each distinct input, in all runs together. A record has every step: values are places,
+    nodes are their numbers, and the return with number i is -1 - i.
     """
 
     def __init__(self, graph: ValueGraph, step: Step, record: Record[int] | None, moves: Moves) -> None:
@@ -203,7 +204,7 @@ class Fixpoint:
         )
 
     def run(self, behaviours: Sequence[int]) -> None:
-        """Brings the shardings of the graph to the fixpoint of the step, the behaviour of each kind given."""
+        """Brings the shardings of the graph to the fixpoint of the step; `behaviours` has that of each kind."""
 
         def step(behaviour: int, before: list[int]) -> States | None:
             return self._step(behaviour, tuple(before))
@@ -214,14 +215,14 @@ class Fixpoint:
     def _observe(self, number: int, behaviour: int, before: Sequence[int]) -> None:
         graph, record = self._graph, self._record
         node = graph.nodes[number] if number >= 0 else graph.returns[-1 - number]
-        # What a function returns and the result of the function have one origin.
+        # The value that a function returns and the result of the function have the same origins.
         results = node.results if number >= 0 else node.operands
         if record is not None:
             record.step(number, node.operands, results, self._moves(behaviour, tuple(before)))
 
     def _follow(self, place: int, state: int) -> list[tuple[int, int, bool, bool]]:
-        """What the places tied to one do when its state changes: siblings without a sharding become open, and members
-        of its group take it over."""
+        """Returns the changes of the places tied to one whose state changes: siblings without a sharding become open,
+        and members of its group get the same state."""
         graph = self._graph
         sharding = graph.table[state]
         opened = [

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes of the export that remove what only propagation needs, or turn it into reshards."""
+"""Passes of the export that remove ops and attributes that only propagation needs, or turn them into reshards."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from mlir_shard.transforms.shardings import Side, replace_shardings, set_shardin
 class DropShardingAndMesh(Pass):
     """Removes the attribute `sdy.sharding` from all operations, arguments and results, and the definitions of meshes.
 
-    Operations of the sdy dialect keep the shardings in attributes of their own, and the meshes that these name; a
-    collective takes what it took, by a reshard. Replica groups along axes of a mesh get the mesh itself.
+    Operations of the sdy dialect keep the shardings in their own attributes, and the meshes that these name are kept. A
+    reshard before a collective restores the sharding of its operand. Replica groups along axes of a mesh get the mesh
+    itself.
     """
 
     name = "sdy-drop-sharding-and-mesh"
@@ -48,7 +49,7 @@ class DropShardingAndMesh(Pass):
 
 @register
 class DropShardingRules(Pass):
-    """Removes the attribute `sdy.sharding_rule` from all operations; a custom rule stays."""
+    """Removes the attribute `sdy.sharding_rule` from all operations, except custom rules."""
 
     name = "sdy-drop-sharding-rules"
     anchor = "func.func"
@@ -68,10 +69,11 @@ DOTS = ("stablehlo.dot", "stablehlo.dot_general")
 
 @register
 class RemoveAllGatherReduceScatterForCMV1(Pass):
-    """Removes each all-gather that only a matmul uses, and a reduce-scatter that alone uses a matmul none of whose
-    all-gathers went. The matmul then has the sharding that the reduce-scatter gave; partial sums stay as they are.
+    """Removes each all-gather whose only user is a matmul. If none of a matmul's all-gathers is removed, and the
+    matmul's only user is a reduce-scatter, the reduce-scatter is removed, and the matmul gets its sharding. A
+    reduce-scatter of partial sums is kept.
 
-    What is left is for a compiler that overlaps the communication with the matmul (XLA's collective matmul).
+    This leaves the communication to a compiler that overlaps it with the matmul (XLA's collective matmul).
     """
 
     name = "sdy-remove-all-gather-reduce-scatter-for-cmv1"
@@ -90,7 +92,7 @@ class RemoveAllGatherReduceScatterForCMV1(Pass):
 
 
 def _scatter(dot: Any) -> list[Any]:
-    """The reduce-scatter that a matmul takes over, with its sharding."""
+    """Returns the reduce-scatter to remove after a matmul, whose result gets its sharding; empty if there is none."""
     result = dot.results[0]
     if not has_one_use(result):
         return []
@@ -120,8 +122,8 @@ class RemoveShardingGroups(Pass):
 
 @register
 class RemoveSubAxesInInputOutputShardings(Pass):
-    """Shards the open dimensions of the main function's arguments and results along their axes before the first
-    sub-axis only. Closed dimensions are the user's choice, and stay."""
+    """Removes the first sub-axis, and all axes after it, from each open dimension of the main function's arguments and
+    results. Closed dimensions are the user's choice, and are kept."""
 
     name = "sdy-remove-sub-axes-in-input-output-shardings"
     anchor = "builtin.module"
@@ -164,7 +166,7 @@ class ShardingConstraintToReshard(Pass):
 class BarrierToReshard(Pass):
     """Replaces each `sdy.propagation_barrier` by an `sdy.reshard`, or by its operand if that has the same sharding.
 
-    A barrier without a sharding of its own is its operand too.
+    A barrier without a sharding is also replaced by its operand.
     """
 
     name = "shard-barrier-to-reshard"

@@ -21,7 +21,7 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class CollectivePlan:
-    """The collectives that take the place of a reshard."""
+    """The collectives that replace a reshard."""
 
     collectives: tuple[Collective, ...]
     is_replicated: bool = False
@@ -29,7 +29,7 @@ class CollectivePlan:
 
 @dataclass(frozen=True, slots=True)
 class OptimalPlans:
-    """The source of plans that are cheaper than Shardy's; dynamic dimensions count as of `assumed_size`."""
+    """The source of plans that are cheaper than Shardy's; dynamic dimensions count as `assumed_size`."""
 
     planned: PlannedCollectives
     assumed_size: int
@@ -53,7 +53,7 @@ class CollectivePlans:
         return self._optimal is not None
 
     def plan(self, source: TensorSharding | None, target: Any, type_: Any) -> CollectivePlan | None:
-        """The plan of a value of a type to the sharding of an attribute; None for a reshard that stays.
+        """Returns the plan from `source` to the sharding of the attribute `target`; None for a reshard that stays.
 
         Raises ReshardError if no collectives lead from one sharding to the other.
         """
@@ -65,8 +65,8 @@ class CollectivePlans:
     def plan_from_partial(
         self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: Any, type_: Any
     ) -> CollectivePlan | None:
-        """The plan of a value that is partial along `reduced`, whatever its sharding has; None if to reduce it first
-        is as good. Raises ReshardError."""
+        """Returns the plan of a value that is partial along `reduced`, even if its sharding omits these axes; None if
+        reducing it first is as cheap. Raises ReshardError."""
         key = (source, reduced, reduction, target, type_)
         if key not in self._known:
             self._known[key] = self._decide_partial(source, reduced, reduction, target.value, type_)
@@ -114,7 +114,7 @@ class CollectivePlans:
         return None if planned is None else CollectivePlan(planned)
 
     def _ends(self, source: TensorSharding | None, target: TensorSharding, reduced: Axes = ()) -> _Ends | None:
-        """Both shardings, said on one mesh where there is one; None for a reshard that stays."""
+        """Returns both shardings with their meshes, by one name if these are equal; None for a reshard that stays."""
         if is_on_one_device(source, self.meshes) or is_on_one_device(target, self.meshes):
             return None
         if source is None:
@@ -131,18 +131,18 @@ class CollectivePlans:
                 "sdy-insert-explicit-reshards inserts the reductions before it"
             )
         if mesh == target_mesh:
-            # Two names of one mesh: nothing moves, and no collective goes from one to the other.
+            # Two names of one mesh: nothing moves, and no collective leads from one name to the other.
             target = replace(target, mesh_or_ref=source.mesh_or_ref)
         return _Ends(source, mesh, target, target_mesh)
 
     def _problem(self, ends: _Ends, type_: Any, optimal: OptimalPlans) -> Problem | None:
-        """The problem to be planned; None where a sharding has axes of one device, which change nothing."""
+        """Returns the problem to plan; None if a sharding has axes of size 1, or elements have no size."""
         size = element_size(type_)
         used = (*ends.source.used_axes, *ends.target.used_axes)
         if size is None or any(axis.size(ends.mesh) == 1 for axis in used):
             return None
         devices = ends.mesh.total_size
-        # Dynamic sizes are taken to be even, as programs for them have to do.
+        # Dynamic sizes are assumed to be divisible, as the local program has to assume too.
         assumed = -(-optimal.assumed_size // devices) * devices
         shape = tuple(assumed if one is None else one for one in _shape(type_))
         return Problem(ends.source, ends.mesh, ends.target, ends.target_mesh, shape, size)

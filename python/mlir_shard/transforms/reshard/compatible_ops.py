@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goes over the ops of a function and inserts around each what its shardings need.
+"""Inserts the operations around each op of a function that its shardings need.
 
-Most ops need nothing, and those that agree in their signature and shardings need the same: what that is is decided
-once, and native code inserts it around all of them.
+Most ops need none, and ops with the same signature and shardings need the same ones. These are decided once, and native
+code inserts them around all such ops.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shard
 
 
 class CompatibleOps:
-    """The ops of a function on their way to compatible shardings, with `cheapest` at the least cost.
+    """The ops of a function, which are given compatible shardings, with `cheapest` at the least cost.
 
-    Without `reuses` the reshards around each op are decided for it alone. Raises PassFailure and RuleError.
+    Without `reuses`, the reshards around each op are decided for it alone. Raises PassFailure and RuleError.
 
     made: the operations that were inserted.
-    attributed: those that were given other shardings.
+    attributed: the operations whose shardings were changed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CompatibleOps:
         self.attributed: list[Any] = []
         self._made: list[Any] = []
         self._op = function
-        # Without prices sizes make a difference only as far as they do to rules.
+        # Without prices, sizes matter only if rules depend on them.
         by_price = is_full or cheapest is not None
         self._function = ShardedFunction(function, None if by_price or not reuses else has_rule_for_any_sizes)
         self._arrays = self._function.arrays
@@ -103,7 +103,7 @@ class CompatibleOps:
         self._choices = OpChoices(self._function.shardings, meshes, cheapest, is_full=is_full, reuses=reuses)
         self._combiners: dict[int, ReductionOp | None] = {}
         self._windows: dict[tuple[int, int], tuple[FactorWindow, ...]] = {}
-        # Only then ops without a rule may need something.
+        # Ops without a rule may need insertions only in this case.
         self._asks_all = any(concerns_all_ops(sharding, meshes) for sharding in self._function.shardings)
         self._tensor_of, self._size_of = cache(tensor_of), cache(size_of)
         self._signatures = [self._signature(op) for op in self._function.representatives]
@@ -112,7 +112,7 @@ class CompatibleOps:
         self._kinds: Sequence[int] = ()
 
     def make(self) -> None:
-        """Inserts all that is needed."""
+        """Inserts all necessary operations."""
         rules = self._ops_of_interest()
         ops = self._by_kind(rules)
         self._kinds = ops.kinds
@@ -137,10 +137,10 @@ class CompatibleOps:
 
     def _signature(self, op: Any) -> Signature:
         name = op.name
-        # What goes to a mesh of other devices is taken as it is.
+        # The operand of an exchange between meshes of different devices keeps its sharding.
         way = Way.OTHER if is_crossing(op) else Way.of(name)
         kind, has_regions = kind_of(name), len(op.regions) > 0
-        # No more has to be known of an op that is left alone, but whether its regions are.
+        # An op without insertions needs no other properties, except whether it has regions.
         if way is not Way.OTHER or not (has_regions or self._may_reshard(name)):
             return Signature(name, way, kind, has_regions=has_regions)
         asks_each = not self._reuses or depends_on_context(op, self._options)
@@ -150,9 +150,9 @@ class CompatibleOps:
         return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(self._size_of, types)))
 
     def _ops_of_interest(self) -> OpRules:
-        """The ops that may need something, in pre-order, with their rules.
+        """Returns the ops that may need insertions, in pre-order, with their rules.
 
-        Those inside ops with a rule are left out: they compute elements.
+        Ops inside ops with a rule are left out: they compute elements.
         """
         own: dict[int, OpShardingRule | None] = {}
 
@@ -174,12 +174,12 @@ class CompatibleOps:
         return OpRules([op for op in ops if op not in left_out] if left_out else ops, signatures, asked, own)
 
     def _asked_rule(self, signature: Signature, rule: OpShardingRule | None) -> OpShardingRule | None:
-        """The rule for the sake of which something may be inserted around an op."""
+        """Returns the rule that may require insertions around an op, or None."""
         is_asked = rule is not None and not rule.is_custom_rule and self._may_reshard(signature.name)
         return rule if is_asked else None
 
     def _by_kind(self, rules: OpRules) -> ShardedOps:
-        """The ops, those of a kind with equal rules and as many summands; without `reuses` each of its own kind."""
+        """Returns the ops by kind; a kind has equal rules and as many summands. Without `reuses`, each op is a kind."""
         if not self._reuses:
             return self._arrays.sharded_ops(rules.ops, {op: op + 1 for op in rules})
         numbers: dict[tuple[int, int], int] = {}
@@ -189,7 +189,7 @@ class CompatibleOps:
         return self._arrays.sharded_ops(rules.ops, tags)
 
     def _settle_results(self, rules: OpRules, ops: ShardedOps) -> None:
-        """Lets results lie as is cheapest for the ops that make and use them."""
+        """Gives results the shardings that are cheapest for the ops that make and use them."""
         function = self._function
         if self._cheapest is None or not self._is_full or self._asks_all or function.has_barriers:
             return
@@ -207,13 +207,13 @@ class CompatibleOps:
         return None if signature.asks_each else signature.rule is not None
 
     def _may_reshard(self, name: str) -> bool:
-        """Whether anything is done around ops of a name for their rule's sake."""
+        """Returns whether insertions may be made around ops of a name for their rule."""
         return self._is_full or self._asks_all or is_resharded_by_default(name)
 
     def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
-        """Inserts what an op needs, but for what it returns, and whether that is all its equivalence class needs."""
+        """Makes an op compatible; returns the insertion that is left, and whether its class needs no more than that."""
         if signature.way is Way.EDGES:
-            # Unless in full, sources are brought to their owners only as far as unreduced axes are concerned.
+            # Without the full version, sources are changed only along unreduced axes.
             if self._is_full or self._asks_all:
                 self._targets.process_edges(self._arrays.operation(number), self._function.disagreeing_edges(number))
         elif signature.way is Way.CALL:
@@ -235,9 +235,9 @@ class CompatibleOps:
     def _process_with_rule(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
     ) -> tuple[Insertion | None, bool]:
-        """What an op needs, and whether it gathers what is to be noted of each such op.
+        """Returns the insertion around an op, and whether the op adds to `_gathers`, as each of its class then has to.
 
-        `reduced` are the numbers of those of operands that were reduced.
+        `reduced` has the numbers of the shardings of reduced operands, by index.
         """
         choice, combiner = self._choice(number, rule, reduced)
         if choice is None:
@@ -254,7 +254,7 @@ class CompatibleOps:
     def _choice(
         self, number: int, rule: OpShardingRule, reduced: Mapping[int, int]
     ) -> tuple[OpReshards | None, ReductionOp | None]:
-        """Chooses the shardings around an op; and what its partial results are reduced with."""
+        """Chooses the reshards around an op; returns them and the reduction of its partial results."""
         operands = self._operand_numbers(number)
         for index, sharding in reduced.items():
             operands[index] = sharding
@@ -275,7 +275,7 @@ class CompatibleOps:
         return AskedOp(kind, signature, rule, combiner, tuple(operands), results, windows, summands, is_uniform)
 
     def _is_uniform(self, number: int, operands: Sequence[int], results: Sequence[int]) -> bool:
-        """Whether the operands have the sharding of the first result, as they are behind propagation barriers."""
+        """Returns whether the operands have the sharding of the first result, as seen behind propagation barriers."""
         function = self._function
         return all(
             (function.numbers[value] if asked == function.number_before_barriers(value) else asked) == results[0]
@@ -283,7 +283,7 @@ class CompatibleOps:
         )
 
     def _windows_of(self, number: int, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
-        """The windows along permutation factors, looked for once for all isomorphic ops."""
+        """Returns the windows along permutation factors, computed once for all isomorphic ops."""
         if self._cheapest is None or not rule.permutation_factors:
             return ()
         key = self._arrays.signatures[number], id(rule)
@@ -292,7 +292,7 @@ class CompatibleOps:
         return self._windows[key]
 
     def _combiner(self, number: int, rule: OpShardingRule) -> ReductionOp | None:
-        """What partial results of an op are reduced with."""
+        """Returns the reduction of partial results of an op, or None."""
         if not rule.reduction_factors:
             return None
         kind = self._kinds[number]
@@ -301,7 +301,7 @@ class CompatibleOps:
         return self._combiners[kind]
 
     def _insertion(self, number: int, choice: OpReshards, combiner: ReductionOp | None) -> Insertion:
-        """What to insert around an op; records what users of its results see then."""
+        """Returns the operations to insert around an op; records the shardings that users of its results get."""
         before = [(index, Reshard(one)) for index, one in enumerate(choice.operands) if one is not None]
         behind: list[tuple[int, ShardingStep]] = []
         if choice.reduced_axes:
@@ -320,7 +320,7 @@ class CompatibleOps:
         return Insertion(host_library(), _operations_of(before), _operations_of(behind), attributes, numbers)
 
     def _convert_reshard(self, number: int) -> bool:
-        """Replaces a reshard by steps that make partial values, where its result is unreduced and its operand not."""
+        """Replaces a reshard by steps that make partial values, if only its result is unreduced; returns if it did."""
         operand, result = self._arrays.operands(number)[0], self._arrays.results(number)[0]
         source, target = map(self._function.sharding_of, (operand, result))
         if source is None or target is None or not target.unreduced_axes:
@@ -338,7 +338,7 @@ class CompatibleOps:
     def _reduce_operands(self, number: int, name: str) -> dict[int, int]:
         """Reduces operands along unreduced axes that the op's results do not have.
 
-        The numbers of the new shardings, by the index of the operand.
+        Returns the numbers of the new shardings, by the index of the operand.
         """
         operands = [self._function.numbers[value] for value in self._arrays.operands(number)]
         if not any(map(self._is_unreduced, operands)):
@@ -370,7 +370,7 @@ class CompatibleOps:
             self._function.replaced(values[index], sharding)
 
     def _set_shardings(self, number: int, shardings: Shardings) -> None:
-        """Gives all results of an op their shardings."""
+        """Sets the shardings of all results of an op."""
         op = self._arrays.operation(number)
         self.attributed.append(op)
         if len(op.results) == 1:
@@ -384,14 +384,14 @@ class CompatibleOps:
 
 
 def _shardings_of_results(op: Any, shardings: Shardings) -> tuple[str, Any]:
-    """The attribute in which an op holds the shardings of its results, and its name."""
+    """Returns the name and the value of the attribute in which an op holds the shardings of its results."""
     known = tuple(sharding for sharding in shardings if sharding is not None)
     key = sdy.sharding_key(op)
     return key, sdy.attribute(TensorShardingPerValue(known) if sdy.SHARDING_KEYS[key] else known[0], op.context)
 
 
 def _operations_of(steps: Iterable[tuple[int, ShardingStep]]) -> list[tuple[int, str, list[tuple[str, Any]]]]:
-    """The operations that are steps, for native code, each with the number of the operand or result that it takes."""
+    """Returns the operations of steps, for native code, each with the number of the operand or result it takes."""
     made = []
     for index, step in steps:
         name, attributes = operation_of(step)

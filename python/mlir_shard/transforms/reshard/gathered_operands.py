@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finds what an op or a reshard gathers because no rule or plan could avoid it."""
+"""Finds operands that an op or a reshard gathers because no rule or plan could avoid it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Shardings = Sequence[TensorSharding | None]
 def note_gathered_operands(
     gathers: Gathers, op: Any, rule: OpShardingRule, sides: tuple[Shardings, Shardings], meshes: Mapping[str, Mesh]
 ) -> None:
-    """Notes the operands of `op` that are gathered along factors by which its rule cannot be sharded.
+    """Notes the operands of `op` that are gathered along factors of its rule that cannot be sharded.
 
-    `sides` are the shardings of the operands and those that they are resharded to, None where they stay.
+    `sides` are the shardings of the operands before and after their reshards, None after if there is no reshard.
     """
     if not (rule.need_replication_factors or rule.permutation_factors):
         return
@@ -41,7 +41,7 @@ def note_gathered_operands(
 def _blocking_dim(
     rule: OpShardingRule, index: int, have: TensorSharding, wanted: TensorSharding, meshes: Mapping[str, Mesh]
 ) -> tuple[int, str] | None:
-    """The first dimension gathered along a factor that cannot be sharded, and why it cannot."""
+    """Returns the first dimension gathered along a factor that cannot be sharded, and the reason, or None."""
     meshes_of = mesh_of(have, meshes), mesh_of(wanted, meshes)
     if meshes_of[0] is None or meshes_of[1] is None:
         return None
@@ -63,8 +63,8 @@ def note_detour(
     collectives: Sequence[Collective],
     meshes: Mapping[str, Mesh],
 ) -> None:
-    """Notes a gather on the way of a reshard to a shard that is larger than those at both ends."""
-    # The last one leads to an end.
+    """Notes an intermediate gather of a reshard that makes shards larger than those at both ends."""
+    # The last collective leads to the target, so its shards are not larger.
     if all(one.name != "sdy.all_gather" for one in collectives[:-1]):
         return
     type_ = reshard.operands[0].type

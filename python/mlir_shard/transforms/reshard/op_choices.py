@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The reshards around ops of a function read into arrays, chosen once for all of one signature and shardings."""
+"""The reshards around ops of a function read into arrays, chosen once for each signature and shardings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _INDEXING = (
     "stablehlo.slice",
 )
 _RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape")
-# Of types of unknown size.
+# The size of elements of types of unknown size.
 _ASSUMED_ELEMENT_SIZE = 4
 
 
 class Way(Enum):
-    """How an op is treated."""
+    """The treatment of an op."""
 
     EDGES = auto()
     CALL = auto()
@@ -46,7 +46,7 @@ class Way(Enum):
 
     @staticmethod
     def of(name: str) -> Way:
-        """How ops of a name are treated."""
+        """Returns the treatment of ops with a name."""
         return Way.EDGES if has_edges(name) else _WAYS.get(name, Way.OTHER)
 
 
@@ -54,9 +54,9 @@ _WAYS = {"func.call": Way.CALL, "func.return": Way.RETURN, "sdy.reshard": Way.RE
 
 
 class Signature(NamedTuple):
-    """What ops of one signature have in common; `asks_each` is for rules that look at more than the signature.
+    """The properties that ops of one signature share; `asks_each` is for rules that depend on more than the signature.
 
-    `tensors` are the operands, then the results, of ops that may have a rule, and `sizes` how many elements they have.
+    `tensors` are the operands, then the results, of ops that may have a rule; `sizes` are their numbers of elements.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Signature(NamedTuple):
 
     @property
     def has_rule(self) -> bool:
-        """Whether ops of it have a rule, or may have one."""
+        """Whether ops of the signature have a rule, or may have one."""
         return self.rule is not None or self.asks_each
 
 
 def kind_of(name: str) -> OpKind:
-    """The kind of ops of a name."""
+    """Returns the kind of ops with a name."""
     if name in _DOTS:
         return OpKind.DOT
     if name in _INDEXING:
@@ -84,12 +84,12 @@ def kind_of(name: str) -> OpKind:
 
 
 def size_of(type_: Any) -> int:
-    """The number of elements of a tensor, 0 where it is not known."""
+    """Returns the number of elements of a tensor, 0 if it is not known."""
     return prod(type_.shape) if isinstance(type_, ir.ShapedType) and type_.has_rank and type_.has_static_shape else 0
 
 
 def tensor_of(type_: Any) -> OpTensor:
-    """The tensor of a type; other types count as scalars."""
+    """Returns the tensor of a type; types that are not tensors count as scalars."""
     known = element_size(type_) if isinstance(type_, ir.ShapedType) else None
     return OpTensor(shape_of(type_), known or _ASSUMED_ELEMENT_SIZE)
 
@@ -97,25 +97,25 @@ def tensor_of(type_: Any) -> OpTensor:
 _CONCATENATIONS = ("stablehlo.concatenate",)
 _ALWAYS_FULL = ("mhlo.ragged_dot",)
 RESHARDED_ALWAYS = (*_ALWAYS_FULL, *_CONCATENATIONS)
-"""Ops around which everything is resharded that has to be, whether or not it is around others."""
+"""Ops that always get all necessary reshards, also where other ops do not."""
 
 
 def is_resharded_by_default(name: str) -> bool:
-    """Whether something may be resharded around ops of a name without the full version, for the sake of their rule."""
+    """Returns whether reshards may be inserted around ops of a name for their rule, also without the full version."""
     return kind_of(name) is OpKind.DOT or name in RESHARDED_ALWAYS
 
 
 def concerns_all_ops(sharding: TensorSharding | None, meshes: Mapping[str, Mesh]) -> bool:
-    """Whether any op may need something around values with this sharding: it is unreduced, or on one device."""
+    """Returns whether any op may need reshards around values with this sharding: it is unreduced, or on one device."""
     return sharding is not None and (bool(sharding.unreduced_axes) or is_on_one_device(sharding, meshes))
 
 
 class AskedOp(NamedTuple):
-    """An op as a choice sees it: the number of its signature, and its shardings by number.
+    """The properties of an op that its choice depends on: the number of its signature, and its shardings by number.
 
-    `combiner` is what its partial results are reduced with; None where no collective does. `windows` are those known
-    along the permutation factors of its rule. `summands` is as of `ShardedOp`. Shardings of operands are those before
-    propagation barriers; `is_uniform` says whether those behind them are all the first result's.
+    `combiner` is the reduction of its partial results; None if no collective performs it. `windows` are the known ones
+    along the permutation factors of its rule. `summands` is that of `ShardedOp`. Shardings of operands are those before
+    propagation barriers; `is_uniform` is whether those behind the barriers are all that of the first result.
     """
 
     number: int
@@ -133,7 +133,7 @@ class _ChoicesOfRun:
     """Shardy's choices, which the functions of a run share.
 
     Attributes:
-        kinds: numbers ops by all that a choice depends on but shardings and windows.
+        kinds: numbers of ops by all properties that a choice depends on, but for shardings and windows.
         reshards: the reshards around ops by kind, shardings and windows.
     """
 
@@ -143,9 +143,9 @@ class _ChoicesOfRun:
 
 
 class OpChoices:
-    """The choices for the ops of a function: Shardy's, or with `cheapest` those that cost least.
+    """The choices for the ops of a function: Shardy's, or with `cheapest` those of least cost.
 
-    `shardings` are those of the function, by number. Without `reuses` each op gets a choice of its own.
+    `shardings` are those of the function, by number. Without `reuses`, each op gets a choice of its own.
     """
 
     def __init__(
@@ -163,12 +163,12 @@ class OpChoices:
         self._reuses = reuses
         self._cheapest = cheapest
         self._known: dict[Hashable, PricedReshards] = {}
-        # Numbers of signatures with rules, those that a choice does not tell apart having the same; rules are kept.
+        # Numbers of signatures with rules, equal if choices cannot differ; the rules are kept alive.
         self._kinds: dict[tuple[int, int, bool], tuple[int, OpShardingRule]] = {}
         self._of_run = shared((OpChoices, *meshes.items()), _ChoicesOfRun)
 
     def of(self, op: AskedOp) -> PricedReshards:
-        """The reshards around an op; raises ReshardError where there are none that do."""
+        """Returns the reshards around an op; raises ReshardError if no reshards are sufficient."""
         is_full = self._is_full or op.signature.name in _ALWAYS_FULL
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = not op.is_uniform
@@ -186,7 +186,7 @@ class OpChoices:
             if is_full:
                 key: Hashable = (one.kind, one.tensors, one.sizes, op.rule)
             else:
-                # What is made to fit alone goes by which tensor is larger.
+                # Without the full version, the choice depends on sizes only by their order.
                 key = (one.kind, order_of(one.sizes), propagation_key(op.rule))
             kinds = self._of_run.kinds
             found = self._kinds[asked] = (kinds.setdefault((is_full, key), len(kinds)), op.rule)

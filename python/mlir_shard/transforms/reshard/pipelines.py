@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pipelines after propagation: Shardy's export, and the one that makes every reshard collectives."""
+"""The pipelines after propagation: Shardy's export, and the one that turns every reshard into collectives."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def export_pipeline(
     dump_directory: str = option("", "where to write the modules between the stages"),
     dump_index: int = option(0, "the number of the first file written"),
 ) -> str:
-    """Constants merged, data-flow edges sunk, constraints made reshards, shardings at the boundaries evened and all of
-    them closed; then reshards, or collectives, where operations need them."""
+    """Merges constants, sinks data-flow edges, converts constraints to reshards, makes the shardings of inputs and
+    outputs even, and closes all shardings; then inserts reshards, or collectives, where operations need them."""
     dumps = Dumps(dump_directory, dump_index)
     bound = bound_text(remarks_above)
     edges = step(
@@ -68,7 +68,10 @@ def export_pipeline(
 
 
 def _collectives(dumps: Dumps, bound: int | str) -> list[str]:
-    """Reshards of reshards are one; canonicalization after this may fuse slices with reductions before them."""
+    """Returns passes that merge successive reshards and turn them into collectives.
+
+    Later canonicalization may fuse slices with reductions before them.
+    """
     return [
         *dumps.save("after_explicit_reshards"),
         step("canonicalize", enable_patterns="sdy-reshard"),
@@ -90,8 +93,8 @@ def shard_reshard(
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
 ) -> str:
-    """Constraints, calls and operations get reshards where they need them; several in a row become one, and each the
-    collectives of its plan, which are merged where they follow each other."""
+    """Inserts reshards where constraints, calls and operations need them, merges successive reshards, replaces each by
+    the collectives of its plan, and merges successive collectives."""
     collectives = step(
         "sdy-reshard-to-collectives",
         planner=planner,

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of sdy: those of the cheapest plan from one sharding to another, and of greedy plans, as operations."""
+"""Collectives of sdy, as operations: those of the cheapest plan from one sharding to another, and of greedy plans."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference, s
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 
 DIRECT_EXCHANGE = "mlir_shard.direct_exchange"
-"""The unit attribute of an `sdy.reshard` that stays: every device is sent what it lacks of its target box, by those
-that have it."""
+"""The unit attribute of an `sdy.reshard` that stays: each device receives the elements of its target box that it lacks,
+from devices that have them."""
 
 # Costs are sums of floats.
 TOLERANCE = 1e-9
@@ -58,14 +58,14 @@ _AXES_PER_DIM = {
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """An operation with one operand and one result of its type, but for where it stands."""
+    """A collective to be built: an operation with one operand, and one result of the operand's type."""
 
     name: str
     attributes: dict[str, Any]
 
 
 def collective_of(step: CollectiveStep, context: Any) -> Collective:
-    """The operation of the sdy dialect that does a step."""
+    """Returns the operation of the sdy dialect for a step."""
     attributes = {"out_sharding": sdy.attribute(step.sharding, context)}
     if isinstance(step, ExchangeShards):
         return Collective("sdy.collective_permute", attributes)
@@ -81,7 +81,7 @@ def collective_of(step: CollectiveStep, context: Any) -> Collective:
 
 
 def build(value: Any, collectives: Iterable[Collective], location: Any) -> Any:
-    """What the collectives make of a value one after the other, built at the current insertion point."""
+    """Applies collectives to a value in order, at the current insertion point; returns the result."""
     for one in collectives:
         value = ir.Operation.create(one.name, [value.type], [value], one.attributes, loc=location).results[0]
     return value
@@ -89,7 +89,7 @@ def build(value: Any, collectives: Iterable[Collective], location: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reshard of a tensor of `shape`, in elements, from one sharding to the other."""
+    """The reshard of a tensor of `shape`, in elements, from one sharding to another."""
 
     source: TensorSharding
     source_mesh: Mesh
@@ -100,7 +100,7 @@ class Problem:
 
     @property
     def layouts(self) -> tuple[TensorLayout, TensorLayout]:
-        """Where the tensor lies before and after; ValueError where it cannot lie so."""
+        """The layouts of the tensor before and after the reshard; raises ValueError if one of them is invalid."""
         return (
             TensorLayout(self.source, self.source_mesh, self.shape),
             TensorLayout(self.target, self.target_mesh, self.shape),
@@ -108,7 +108,7 @@ class Problem:
 
     @property
     def shares_grid(self) -> bool:
-        """Whether both shardings cut mesh axes such that one grid has all of their sub-axes."""
+        """Whether both shardings split mesh axes such that one grid has all of their sub-axes."""
         used = (axis for sharding in (self.source, self.target) for axis in sharding.used_axes)
         try:
             Grid.of(self.source_mesh, used)
@@ -120,8 +120,8 @@ class Problem:
 class PlannedCollectives:
     """Plans by one planner, as collectives.
 
-    `implicit` axes are those along which the source is partial without its sharding saying so, as the result of an op
-    is before the all-reduce behind it: no sharding between the two has it either.
+    `implicit` axes are those along which the source is partial although its sharding does not have them, as the result
+    of an op is before its all-reduce. The shardings between source and target omit them too.
     """
 
     def __init__(self, planner: Planner, context: Any, *, uses_direct_exchange: bool) -> None:
@@ -130,11 +130,11 @@ class PlannedCollectives:
         self._context = context
 
     def collectives(self, problem: Problem, greedy: Sequence[CollectiveStep]) -> tuple[Collective, ...] | None:
-        """The collectives of the plan; None where the greedy plan is as cheap, or the only one.
+        """Returns the collectives of the plan; None if the greedy plan is as cheap, or the only one.
 
-        A greedy plan to another order of devices is as cheap where it has no more collectives but slices. Between
-        shardings that share no grid a direct exchange receives least. ValueError where the tensor cannot lie as the
-        problem says, or no plan keeps to the limits of the planner.
+        A greedy plan to another order of devices is as cheap if it has no more collectives, slices excepted. Between
+        shardings that share no grid, a direct exchange receives least. Raises ValueError if a layout is invalid, or if
+        no plan keeps to the limits of the planner.
         """
         source, _ = problem.layouts
         if not problem.shares_grid:
@@ -152,13 +152,13 @@ class PlannedCollectives:
         found = [self._collective(step, ()) for step in plan.steps]
         last = plan.steps[-1].after if plan.steps else source
         if last.mesh != problem.target_mesh and last.sharding.used_axes:
-            # Each device has what it is to have, but what its shard is called depends on the order of devices.
+            # Each device has the shard that it needs, but the sharding has the order of devices of the other mesh.
             attributes = {"out_sharding": sdy.attribute(_said(problem.target, problem.target_mesh, ()), self._context)}
             found.append(Collective("sdy.collective_permute", attributes))
         return tuple(found)
 
     def _without_grid(self, problem: Problem) -> tuple[Collective, ...] | None:
-        """The direct exchange between layouts that share no grid, if that is the plan."""
+        """Returns the direct exchange between layouts that share no grid if it is the plan, else None."""
         if not self._uses_direct_exchange:
             return None
         steps = self._planner.plan(*problem.layouts, problem.element_size).steps
@@ -168,7 +168,7 @@ class PlannedCollectives:
     def reducing(
         self, problem: Problem, greedy: Sequence[CollectiveStep], implicit: Axes
     ) -> tuple[Collective, ...] | None:
-        """As `collectives`, from a partial source; the greedy plan is from the source once it is reduced."""
+        """Returns the same as `collectives` for a partial source; the greedy plan starts at the reduced source."""
         source, target = problem.layouts
         plan = self._plan(problem)
         if plan is None:
@@ -179,18 +179,18 @@ class PlannedCollectives:
         return tuple(self._collective(step, implicit) for step in plan.steps)
 
     def _plan(self, problem: Problem) -> Plan | None:
-        """The plan; None between shardings that share no grid, and where no operations express its steps."""
+        """Returns the plan; None if the shardings share no grid, or if no operations express its steps."""
         if not problem.shares_grid:
             return None
         plan = self._planner.plan(*problem.layouts, problem.element_size)
-        # A replicated tensor is the same in any order of devices, but its sharding has the order of one mesh.
+        # A replicated tensor is the same in any order of devices, but its sharding is on one mesh.
         starts_there = not plan.steps or plan.steps[0].before.mesh == problem.source_mesh
         return plan if starts_there and all(map(_can_be_said, plan.steps)) else None
 
     def _cost(
         self, source: TensorLayout, steps: Sequence[CollectiveStep], element_size: int, reduced: Axes = ()
     ) -> float:
-        """The cost of a greedy plan; without end where a collective is of uneven shards, which nobody defines."""
+        """Returns the cost of a greedy plan; infinite if it has a collective of uneven shards, which is undefined."""
         try:
             return greedy_cost(source, steps, element_size, self._planner.cost_model, reduced)
         except ValueError:
@@ -243,7 +243,7 @@ class PlannedCollectives:
 
 
 def _can_be_said(step: PlanStep) -> bool:
-    """Whether there is an operation for a step: only some go to another order of devices."""
+    """Returns whether an operation expresses a step: only some operations change the order of devices."""
     return step.before.mesh == step.after.mesh or isinstance(step.move, CollectivePermute | DirectExchange)
 
 
@@ -252,7 +252,7 @@ def _refs(step: PlanStep, axes: GridAxes) -> tuple[AxisRef, ...]:
 
 
 def _said(sharding: TensorSharding, mesh: Mesh, implicit: Axes) -> TensorSharding:
-    """The sharding as a collective has it: closed, without replicated axes and priorities."""
+    """Returns the sharding of a collective: closed, without replicated axes, priorities and `implicit` axes."""
     closed = TensorSharding.closed_with((dim.axes for dim in sharding.dim_shardings), sharding.mesh_or_ref)
     unreduced = axes_difference(sharding.unreduced_axes, implicit, mesh)
     return replace(closed, unreduced_axes=unreduced, reduction_op=sharding.reduction_op)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which reduction an operand needs that is a partial sum along axes along which the results of its op are not."""
+"""The reduction of an operand that is a partial sum along axes along which the results of its op are not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 def reduction_before(
     op: Any, source: TensorSharding, target: TensorSharding | None, meshes: Mapping[str, Mesh]
 ) -> ReduceAlong | None:
-    """The reduction of an operand of sharding `source`; what a collective reduces itself is left to it."""
+    """Returns the reduction of an operand of sharding `source`, without the axes that `op` reduces as a collective."""
     if op.name in REDUCING_COLLECTIVES:
         mesh = mesh_of(source, meshes)
         own = _reduced_by_collective(op)
@@ -27,12 +27,12 @@ def reduction_before(
 
 
 def unreduced_axes(sharding: TensorSharding | None) -> Axes:
-    """The axes a tensor is partial along; none where it has no sharding."""
+    """Returns the axes along which a tensor is partial; none if it has no sharding."""
     return () if sharding is None else sharding.unreduced_axes
 
 
 def common_unreduced(results: list[TensorSharding | None]) -> TensorSharding | None:
-    """The sharding of the first result, for its unreduced axes; raises ReshardError where another has others."""
+    """Returns the sharding of the first result; raises ReshardError if another has different unreduced axes."""
     first = results[0]
     for index, other in enumerate(results):
         if unreduced_axes(other) != unreduced_axes(first):
@@ -49,7 +49,7 @@ def _spelled(sharding: TensorSharding | None) -> str:
 
 
 def check_terminator(op: Any) -> None:
-    """Raises ReshardError unless an op without results is a terminator: no sharding of it allows partial values."""
+    """Raises ReshardError if an op with an unreduced operand and without results is not a terminator."""
     block = op.block
     if block.operations[len(block.operations) - 1].operation != op:
         raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings of results between the op that makes them and their users, at the least cost for all of these.
+"""Shardings of results between the op that makes them and their users, chosen for the least total cost.
 
 Partial sums that are added are priced as parts of one sum, as `shard-sink-reductions` reduces them.
 """
@@ -37,7 +37,7 @@ def summands(
 ) -> dict[int, int]:
     """Returns, for each op whose result is one of several partial sums that are added, the number of these.
 
-    They are partial along the same axes, and only additions use them, up to the sum of all.
+    The sums are partial along the same axes, and have no other uses than additions up to the total.
     """
     arrays = function.arrays
     adds = [signature.name in ADDITIONS for signature in signatures]
@@ -75,18 +75,18 @@ Choose = Callable[[int, OpShardingRule], PricedReshards]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The shardings that users of a value want, each once, and what these cost but for bringing it there."""
+    """The distinct shardings that users of a value need, and the cost of the users without its reshards to these."""
 
     shardings: tuple[TensorSharding | None, ...]
     rest: float
 
 
 class RestingShardings:
-    """Changes the shardings of results in a function, by number.
+    """The shardings of results in a function, by number, which are changed.
 
     `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
-    results. `choice` has what gives what is put around an op as its operands and results lie now, and the ops by kind:
-    those of a kind are resharded alike.
+    results. `choice` has the function that returns the reshards around an op for the present shardings of its operands
+    and results, and the ops by kind: ops of one kind are resharded in the same way.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class RestingShardings:
         self._cheapest, self._meshes = prices
 
     def settle(self) -> list[int]:
-        """Lets results lie as is cheapest; the ops of which one lies otherwise now."""
+        """Gives results their cheapest shardings; returns the ops with a result whose sharding changed."""
         uses = [self._use(op) for op in self._ops.representatives]
         returned = list(map(self._function.number, self._returned))
         ops, numbers = self._rules.ops[::-1], self._function.numbers
         return self._ops.settle(ops, numbers, uses, returned, self._where_resharded, self._settle_results)
 
     def _use(self, op: int) -> ShardedOps.Use:
-        """How an op counts among the users of a value."""
+        """Returns how an op counts among the users of a value."""
         way = self._signature(op).way
         if way is Way.RETURN:
             return ShardedOps.Use.RETURNS
@@ -123,12 +123,12 @@ class RestingShardings:
         return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
     def _where_resharded(self, op: int) -> list[bool]:
-        """Returns, for each operand and then each result, whether the op is resharded there; nothing if it never is."""
+        """Returns, for each operand and then each result, whether the op is resharded there; empty without reshards."""
         rule = self._rules[op]
         try:
             made = None if rule is None else self._choose(op, rule).reshards
         except ReshardError:
-            # The pass reports it when it processes the op.
+            # The pass reports the error when it processes the op.
             return []
         if made is None:
             return []
@@ -143,7 +143,7 @@ class RestingShardings:
 
     def _may_change(self, op: int) -> bool:
         results = self._arrays.results(op)
-        # The shardings of several results are said together.
+        # One attribute has the shardings of all results.
         return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
 
     def _settle(self, op: int, value: int) -> None:
@@ -160,7 +160,7 @@ class RestingShardings:
             best, least = declared, self._cost(op, value, wanted)
             for sharding in candidates if least is not None else ():
                 numbers[value] = self._function.number(sharding)
-                # The costs of users are added to this one, and not negative.
+                # The costs of users are added to this cost, and are not negative.
                 if not _is_less(self._cost_of_making(op), least):
                     continue
                 now = self._wanted(value, declared)
@@ -168,12 +168,12 @@ class RestingShardings:
                 if _is_less(cost, least):
                     best, least = numbers[value], cost
         except ReshardError:
-            # It is said when the op has its turn.
+            # The pass reports the error when it processes the op.
             best = declared
         numbers[value] = best
 
     def _candidates(self, op: int, value: int, wanted: _Wanted) -> list[TensorSharding]:
-        """What users want, and how the op makes it, where that is otherwise than the value lies."""
+        """Returns the shardings that users need and that the op makes, where these differ from that of the value."""
         declared = self._function.sharding_of(value)
         rule = self._rules[op]
         made = None if rule is None else self._choose(op, rule).reshards
@@ -187,7 +187,7 @@ class RestingShardings:
         return found
 
     def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:
-        """What making the value costs, bringing it to each sharding that users want, and what they do with it."""
+        """Returns the cost of making the value, of its reshards for users and of the users; None if unknown."""
         cost = self._cost_of_making(op)
         if cost is None:
             return None
@@ -201,14 +201,14 @@ class RestingShardings:
         return cost
 
     def _cost_of_making(self, op: int) -> float | None:
-        """Returns the cost of an op with the reshards around it, None if it is not known."""
+        """Returns the cost of an op with the reshards around it; None if it is not known."""
         rule = self._rules[op]
         return None if rule is None else self._choose(op, rule).cost
 
     def _wanted(self, value: int, declared: int) -> _Wanted | None:
-        """What users want of a value as it lies now; None where that is not weighed.
+        """Returns the shardings in which users need a value with its present sharding; None if a cost is not known.
 
-        Users that are not resharded around get it as it was `declared`.
+        Users that are not resharded around get the value as `declared`.
         """
         shardings: list[TensorSharding | None] = []
         rest = 0.0

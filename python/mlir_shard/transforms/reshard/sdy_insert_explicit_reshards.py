@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where an op's operands and results do not agree on how to shard its factors, the change of sharding is said."""
+"""Inserts explicit reshards around ops whose operands and results do not agree on the sharding of a factor."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from mlir_shard.transforms.verified_repetition import change_verified, verify_re
 
 @register
 class InsertExplicitReshards(Pass):
-    """Makes the shardings around operations compatible with what they can do, by `sdy.reshard` and collectives.
+    """Makes the shardings of operands and results compatible with their operations, by `sdy.reshard` and collectives.
 
-    Operands that are partial along axes along which a result is not are reduced before the op, and partial results of
-    a sharded reduction after it, along the axes along which the result is not declared unreduced. What is computed on
-    one device is brought there and back. Operands of a `func.call` get the shardings of the function's arguments.
+    Operands that are partial along axes along which a result is not are reduced before the op. Partial results of a
+    sharded reduction are reduced after it, along the axes along which the result is not declared unreduced. Operands of
+    an op on one device are resharded to the device, and its results from it. Operands of a `func.call` get the
+    shardings of the function's arguments.
 
-    The full version also chooses for each op with a sharding rule the axes it computes along, and reshards operands
-    before and results after it that are sharded otherwise, the sources of data-flow edges to their owners' shardings,
-    and what is returned to the function's. The other one does this for concatenations and ragged dots alone, and
-    reshards the result of a dot after it where that saves resharding an operand.
+    The full version also chooses, for each op with a sharding rule, the axes along which it is computed. It reshards
+    operands before the op and results after it that are sharded differently, the sources of data-flow edges to their
+    owners' shardings, and returned values to the shardings of the function's results. The other version does this only
+    for concatenations and ragged dots, and reshards the result of a dot after it if that saves resharding an operand.
 
-    With `planner=optimal` an op computes along the axes with which everything costs least: what is received to reshard
-    its operands before it and to reduce and reshard its results after it, and what a device computes. A result lies
-    as is cheapest for the op that makes it and those that use it. Shardy's choice stays where it costs no more, and
-    where tensors are partial. That is of the ops around which there are reshards at all; see docs/resharding.md. What
-    nothing uses is erased before.
+    With `planner=optimal`, an op is computed along the axes of the least total cost: of resharding its operands before
+    it, of reducing and resharding its results after it, and of its computation on a device. A result has the sharding
+    that is cheapest for the op that produces it and the ops that use it. Shardy's choice is kept if it costs no more,
+    and if tensors are partial. Only ops around which this version inserts reshards are considered; see
+    docs/resharding.md. Dead code is erased first.
 
-    A reduction that no collective does, such as a product, is not sharded. Custom rules are for propagation only.
+    A reduction that no collective performs, such as a product, is not sharded. Custom rules are for propagation only.
     """
 
     name = "sdy-insert-explicit-reshards"
@@ -58,13 +59,13 @@ class InsertExplicitReshards(Pass):
 
     def run(self, op: Any) -> Changes | Literal[False]:
         is_planned = self.planner == "optimal"
-        # Shardy's choice is by axes alone, and lists no devices.
+        # Shardy's choice depends on axes alone, and does not list devices.
         meshes = listed_meshes(op) if is_planned else sdy.meshes(op)
         check_signature(op, meshes)
         if not (is_planned or self.enable_full_version or _may_insert(op, meshes)):
             return False
         if is_planned:
-            # Sharding constraints that nothing uses have been reshards since propagation.
+            # Sharding constraints without uses have become reshards after propagation.
             erase_dead_code(op, held(op))
         inserted: CompatibleOps | None = None
 
@@ -93,7 +94,7 @@ class InsertExplicitReshards(Pass):
 
 
 def _may_insert(function: Any, meshes: Meshes) -> bool:
-    """Returns whether the version that is not full may insert something into a function."""
+    """Returns whether the version that is not full may insert ops into a function."""
     return any(map(_may_need_reshards, contents(function).operations)) or any(
         concerns_all_ops(sharding, meshes) for sharding in analysis(shardings_in, function)
     )

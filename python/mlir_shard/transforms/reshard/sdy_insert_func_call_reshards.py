@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes the change explicit where a call has other shardings of its results than its function."""
+"""Inserts explicit reshards where a call and its function have different shardings of results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mlir_shard.transforms.shardings import Side, shardings_per_value
 
 @register
 class InsertFuncCallReshards(Pass):
-    """Gives the results of each call the shardings of the function's results, and puts an `sdy.reshard` to the old one
-    behind each result that this shards otherwise. Results of functions without shardings are replicated."""
+    """Gives the results of each call the shardings of the function's results. A result whose sharding changes is
+    followed by an `sdy.reshard` to its old sharding. Results of functions without shardings are replicated."""
 
     name = "sdy-insert-func-call-reshards"
     anchor = "builtin.module"
@@ -62,7 +62,7 @@ def _replicated_like(sharding: TensorSharding) -> TensorSharding:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The shardings that a function gives its results, and those to reshard some of them to, by index."""
+    """The shardings that a function gives its results, and the targets of the results to reshard, by index."""
 
     given: tuple[TensorSharding, ...]
     targets: tuple[tuple[int, TensorSharding], ...]
@@ -70,7 +70,7 @@ class _Change:
 
     @staticmethod
     def between(given: tuple[TensorSharding, ...], wanted: tuple[TensorSharding, ...] | None) -> _Change:
-        """What to do at a call that wants other shardings, or, by None, nothing sharded."""
+        """Returns the change at a call whose results have the shardings `wanted`, or, for None, are not sharded."""
         targets = []
         for index, sharding in enumerate(given):
             target = _replicated_like(sharding) if wanted is None else wanted[index]
@@ -79,7 +79,7 @@ class _Change:
         return _Change(given, tuple(targets), given == wanted)
 
     def make(self, call: Any) -> list[Any]:
-        """Gives the results of a call these shardings, and reshards them; returns the reshards."""
+        """Gives the results of a call these shardings and reshards them; returns the reshards."""
         made = []
         for index, target in self.targets:
             result = call.results[index]

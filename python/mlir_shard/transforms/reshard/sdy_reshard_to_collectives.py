@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each change of sharding becomes the collectives that bring it about."""
+"""Replaces each explicit change of sharding by collectives."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ BARRIER = "sdy.propagation_barrier"
 class ReshardToCollectives(Pass):
     """Replaces each `sdy.reshard` by slices, permutes, all-to-alls and gathers, and removes those that move nothing.
 
-    A tensor without sharding is replicated. Collectives take what comes before `sdy.propagation_barrier`, as these say
-    nothing once propagation is over. A reshard to or from a single device stays, and so does one between meshes that
-    are not equal but for the order of devices, unless its result is replicated.
+    A tensor without a sharding is replicated. Collectives use the operand of an `sdy.propagation_barrier` in its place,
+    as barriers have no effect after propagation. A reshard to or from a single device is kept, and so is one between
+    meshes that differ in more than the order of devices, unless its result is replicated.
 
-    With `planner=optimal` the collectives are the cheapest there are by the cost model, except where Shardy's cost no
-    more. An all-reduce that only a reshard uses is planned with it, and may become a reduce-scatter, or come after a
-    slice. With `direct-exchange` a reshard that is cheapest so stays, with the unit attribute
-    `mlir_shard.direct_exchange`: every device is to be sent what it lacks of its target box by devices that have it.
+    With `planner=optimal`, the collectives are the cheapest by the cost model; Shardy's are kept if they cost no more.
+    An all-reduce whose only user is a reshard is planned with it, and may become a reduce-scatter, or follow a slice.
+    With `direct-exchange`, a reshard for which a direct exchange is cheapest is kept, with the unit attribute
+    `mlir_shard.direct_exchange`: each device receives the elements of its target box that it lacks, from devices that
+    have them.
     """
 
     name = "sdy-reshard-to-collectives"
@@ -92,7 +93,7 @@ _Changed = dict[Any, Any]
 def reshards_to_collectives(reshards: Iterable[Any], plans: CollectivePlans, gathers: Gathers) -> Changes | None:
     """Replaces each `sdy.reshard` by the collectives of its plan.
 
-    Returns the changed operations, or None if nothing has changed. Raises PassFailure where planning a reshard fails.
+    Returns the changed operations, or None if nothing has changed. Raises PassFailure if planning a reshard fails.
     """
     is_changed = False
     changed: _Changed = {}
@@ -113,7 +114,7 @@ def _cost_model(path: str, op: Any) -> CostModel:
 def _check_links(model: CostModel, path: str, op: Any) -> None:
     meshes = listed_meshes(op).values()
     try:
-        # Shardings may also hold their meshes themselves.
+        # Without named meshes there is no check, as shardings may have their meshes inline.
         if meshes:
             model.check_axes(axis for mesh in meshes for axis in mesh.axis_names)
     except ValueError as error:
@@ -137,7 +138,7 @@ def _replace(reshard: Any, plans: CollectivePlans, gathers: Gathers, changed: _C
         return False
     note_detour(gathers, reshard, (source, target.value), plan.collectives, plans.meshes)
     with ir.InsertionPoint(reshard):
-        # What moves nothing between replicated tensors does not undo a barrier either.
+        # A reshard between replicated tensors keeps the barriers before it.
         if plan.is_replicated:
             _put(reshard, operand, operand, changed)
         else:
@@ -164,7 +165,7 @@ def _erase(op: Any, changed: _Changed) -> None:
 
 
 def _replace_with_reduction(reshard: Any, plans: CollectivePlans, changed: _Changed) -> bool:
-    """Replaces a reshard and the all-reduce before it that nothing else uses, where that is cheaper than one by one."""
+    """Replaces a reshard and an all-reduce that only it uses, if one plan is cheaper; returns whether it did."""
     reduction = defining_op(reshard.operands[0], "sdy.all_reduce")
     if reduction is None or not has_one_use(reduction.results[0]):
         return False

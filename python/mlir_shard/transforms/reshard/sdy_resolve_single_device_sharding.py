@@ -22,15 +22,15 @@ from mlir_shard.transforms.shardings import listed_meshes
 
 
 def is_this_device(device: int, *, by_replica: bool) -> Any:
-    """A tensor<i1> that is true on the device of that number, at the current insertion point and location."""
+    """Builds a tensor<i1> that is true on the device of this number, at the current insertion point and location."""
     number = stablehlo.device_number(by_replica=by_replica)
     return stablehlo.compare("EQ", number, stablehlo.scalar(device))
 
 
 def guarded(op: Any, condition: Any) -> Any:
-    """A `stablehlo.if` that runs a copy of `op` where the condition is true, and gives zeros and tokens where not.
+    """Builds a `stablehlo.if` that runs a copy of `op` if the condition is true, and else returns zeros and tokens.
 
-    It is made at the current insertion point and location. Raises PassFailure where a result has no zero.
+    It is at the current insertion point and location. Raises PassFailure if the type of a result has no zero.
     """
     types = [result.type for result in op.results]
     guard = ir.Operation.create("stablehlo.if", types, [condition], regions=2)
@@ -67,10 +67,11 @@ RESHARD = "sdy.reshard"
 
 @register
 class ResolveSingleDeviceSharding(Pass):
-    """Puts each operation with results on a single device in a `stablehlo.if`, and its results in an `sdy.all_reduce`.
+    """Wraps each operation with results on one device in a `stablehlo.if`, with an `sdy.all_reduce` of its results.
 
-    Reshards to the device and from it, as `sdy-insert-explicit-reshards` puts them around the operation, go. Nothing is
-    done in a module that has no mesh with axes. Of replicas and partitions one number has to be 1.
+    Reshards to the device and from it, which `sdy-insert-explicit-reshards` inserts around the operation, are removed.
+    A module without a mesh that has axes is not changed. Either the number of replicas or that of partitions has to be
+    1.
     """
 
     name = "sdy-resolve-single-device-sharding"
@@ -85,7 +86,7 @@ class ResolveSingleDeviceSharding(Pass):
         name = program_mesh(meshes)
         if name is None:
             return False
-        # Those inside others first: the others take them along.
+        # Inner ops first, because outer ops are copied with the ops inside them.
         ops = list(reversed(_ops_on_one_device(op, meshes)))
         by_replica = bool(ops) and is_by_replica(op, self.replica_count, self.partition_count)
         for one in ops:
@@ -96,7 +97,7 @@ class ResolveSingleDeviceSharding(Pass):
 
 
 def _ops_on_one_device(function: Any, meshes: Mapping[str, Mesh]) -> list[Any]:
-    """The operations with a sharding on a maximal mesh among those of their results, in pre-order."""
+    """Returns the operations with a sharding on a maximal mesh for one of their results, in pre-order."""
     distinct = distinct_attributes(function, sdy.SHARDING, ())
     wanted = {one for one in distinct if any(is_on_one_device(sharding, meshes) for sharding in _shardings(one))}
     if not wanted:
@@ -113,10 +114,10 @@ def _shardings(attribute: Any) -> tuple[TensorSharding, ...]:
 
 
 def _device(op: Any, meshes: Mapping[str, Mesh]) -> int | None:
-    """The device that the results of an operation are on; None where none of them is a tensor."""
+    """Returns the device of the results of an operation; None if no tensor result is on a single device."""
     found: int | None = None
     spread: TensorSharding | None = None
-    # An op without results may have a sharding for what it does.
+    # An op without results may have a sharding that assigns it to a device.
     for result, sharding in zip(op.results, _shardings(op.attributes[sdy.SHARDING]), strict=False):
         if not isinstance(result.type, ir.RankedTensorType):
             continue
@@ -161,14 +162,14 @@ def _resolve(op: Any, device: int, mesh_name: str, meshes: Mapping[str, Mesh], *
 
 
 def _arrival(value: Any, meshes: Mapping[str, Mesh]) -> Any | None:
-    """The reshard that brings a value to one device."""
+    """Returns the reshard that moves a value to one device; None if the value has another definition."""
     reshard = defining_op(value, RESHARD)
     is_arrival = reshard is not None and is_on_one_device(reshard.attributes["sharding"].value, meshes)
     return reshard if is_arrival else None
 
 
 def _summed(value: Any, axes: AxisRefList, mesh_name: str) -> Any:
-    """The sum over all devices of a tensor; other values are returned unchanged."""
+    """Returns the sum of a tensor over all devices; other values are returned unchanged."""
     if not isinstance(value.type, ir.RankedTensorType):
         return value
     attributes = {
@@ -180,7 +181,7 @@ def _summed(value: Any, axes: AxisRefList, mesh_name: str) -> Any:
 
 
 def _replace(result: Any, value: Any, mesh_name: str) -> None:
-    """Replaces a result, and the reshards of it to where the value is already."""
+    """Replaces a result by a value, and also its reshards to the sharding that the value has already."""
     departures = [use.owner.operation for use in result.uses if use.owner.operation.name == RESHARD]
     for reshard in departures:
         sharding = reshard.attributes["sharding"].value

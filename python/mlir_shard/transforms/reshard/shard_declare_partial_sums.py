@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that reducing collectives of a program reduce partial values, and declares these to be so."""
+"""Checks that reducing collectives of a program reduce partial values, and declares these unreduced."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.unreduced_axes import REDUCING_COLLECTIVES
 from mlir_shard.transforms.shardings import listed_meshes, rule_cache, shardings_in
 
-# A collective of StableHLO in a manual computation, and a call, whose function declares its results.
+# Collectives of StableHLO in manual computations, and calls, whose functions declare the results.
 _PASSING_ON = frozenset(("func.call", "stablehlo.all_reduce", "stablehlo.reduce_scatter"))
 
 
 @register
 class DeclarePartialSums(Pass):
-    """Declares the operands of `sdy.all_reduce` and `sdy.reduce_scatter` unreduced where the op that makes them leaves
+    """Declares the operands of `sdy.all_reduce` and `sdy.reduce_scatter` unreduced if the op that produces them leaves
     partial values along the axes, as a contraction does along a sharded dimension.
 
-    A tensor of a global program has one value, and a collective of sdy changes how devices hold it. So what is reduced
-    has to be unreduced along the axes: declared so in its sharding, or made so by the op before. Anything else is an
-    error: where each device has the value itself, their sum is another value. So is a result that is declared unreduced
-    where its op neither takes nor leaves partial values.
+    A tensor of a global program has one value, and a collective of sdy changes how devices hold it. So the operand of a
+    reduction has to be unreduced along the axes: declared so in its sharding, or left so by the op that produces it.
+    Any other operand is an error: if each device has the value itself, their sum is another value. A result that is
+    declared unreduced although its op neither takes nor leaves partial values is an error too.
     """
 
     name = "shard-declare-partial-sums"
@@ -87,7 +87,7 @@ def _check(collective: Any, missing: Axes, mesh: Mesh, meshes: Mapping[str, Mesh
 
 
 def _declared_unreduced(function: Any) -> list[Any]:
-    """The ops, but for those of sdy and those that pass values through regions, with an unreduced result."""
+    """Returns the ops with an unreduced result, except ops of sdy and ops that pass values through regions."""
     if not any(one.unreduced_axes for one in analysis(shardings_in, function)):
         return []
     arrays = ModuleArrays(function)
@@ -137,7 +137,7 @@ def _kind(collective: Any) -> ReductionOp:
 
 
 def _partial_axes(maker: Any, mesh: Mesh, meshes: Mapping[str, Mesh]) -> Axes:
-    """The axes along which an operand of an op is sharded in a dimension that the op reduces."""
+    """Returns the axes along which an operand of an op is sharded in a dimension that the op reduces."""
     rule = rule_cache().rule_for(maker)
     if rule is None or not rule.reduction_factors:
         return ()

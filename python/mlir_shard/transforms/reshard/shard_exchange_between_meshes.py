@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The way of values from one mesh to another one over other devices: a direct exchange, as the planner has it."""
+"""Moves values from one mesh to another one of different devices by the direct exchanges of the planner."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from mlir_shard.transforms.shardings import Side, set_shardings, shardings_of
 
 @register
 class ExchangeBetweenMeshes(Pass):
-    """Makes what goes from one mesh to another one of different devices an `sdy.reshard` that is a direct exchange.
+    """Replaces each move between meshes of different devices by an `sdy.reshard` that is a direct exchange.
 
-    Its attribute `mlir_shard.source` is the sharding of its operand. Where the planner finds that cheaper the exchange
-    leads to another sharding on the mesh, from which one more `sdy.reshard` leads on. Results of functions that are on
-    a mesh without saying so are replicated there. A module whose meshes are of the same devices stays.
+    Its attribute `mlir_shard.source` is the sharding of its operand. If the planner finds it cheaper, the exchange
+    leads to another sharding on the target mesh, and is followed by an `sdy.reshard` to the final sharding. Results of
+    functions that are on a mesh, but have no sharding on it, are replicated there. A module whose meshes have the same
+    devices is not changed.
 
-    The pass fails where an op has operands on meshes of different devices.
+    The pass fails if an op has operands on meshes of different devices.
     """
 
     name = "shard-exchange-between-meshes"
@@ -49,7 +50,7 @@ class ExchangeBetweenMeshes(Pass):
 
 def _exchange(function: Any, sets: DeviceSets) -> None:
     homes = Homes(function, sets)
-    # All is found before anything changes: homes are of the values there are now.
+    # All ops are found before anything changes, as `homes` has only the present values.
     crossing = []
     for op in operations_named(function, *MOVING):
         home, target = homes.of(op.operands[0]), homes.of(op.results[0])
@@ -74,7 +75,7 @@ def _exchange(function: Any, sets: DeviceSets) -> None:
 
 
 def _replace(op: Any, home: Ref, sets: DeviceSets) -> None:
-    """The exchange in place of an op with the sharding after it, and the reshard from there on."""
+    """Replaces an op by an exchange and, if the plan needs one, a reshard of its result to the sharding of the op."""
     value, result = op.operands[0], op.results[0]
     target = op.attributes["sharding"].value if "sharding" in op.attributes else sdy.get_sharding(result)
     source = sharding_before_barriers(value)
@@ -94,7 +95,7 @@ def _replace(op: Any, home: Ref, sets: DeviceSets) -> None:
 
 
 def _between(op: Any, source: TensorSharding, target: TensorSharding, sets: DeviceSets) -> list[TensorSharding]:
-    """The shardings on the way, by the planner; PassFailure where there is none."""
+    """Returns the shardings after the exchange and the reshard that follows; raises PassFailure if there is no plan."""
     type_, result = op.operands[0].type, op.results[0]
     before, after = sdy.mesh_of(source, op), sdy.mesh_of(target, op)
     size = element_size(type_) if isinstance(type_, ir.RankedTensorType) else None
@@ -109,7 +110,7 @@ def _between(op: Any, source: TensorSharding, target: TensorSharding, sets: Devi
     except ValueError as error:
         raise PassFailure(str(error), op) from error
     if not plan.steps or sets.is_separate(after):
-        # Nothing but an exchange leads from one sharding to another there.
+        # On a separate mesh, only an exchange leads from one sharding to another.
         return [target]
     middle = plan.steps[0].after.sharding
     closed = TensorSharding.closed_with((dim.axes for dim in target.dim_shardings), target.mesh_or_ref)

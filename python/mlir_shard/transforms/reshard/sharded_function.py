@@ -25,7 +25,7 @@ class ShardedFunction:
     """The operations and values of a function by number, with the number of each value's sharding.
 
     Equal shardings have equal numbers, a missing one is UNSHARDED. The function is read once: `replaced` records that
-    users of a value get another one. `any_sizes` is as of `ModuleArrays`.
+    users of a value get another one. `any_sizes` is passed to `ModuleArrays`.
     """
 
     def __init__(self, function: Any, any_sizes: Callable[[str], bool] | None = None) -> None:
@@ -39,11 +39,11 @@ class ShardedFunction:
         self._read(function)
 
     def sharding_of(self, value: int) -> TensorSharding | None:
-        """The sharding of a value."""
+        """Returns the sharding of a value."""
         return self.shardings[self.numbers[value]]
 
     def number(self, sharding: TensorSharding | None) -> int:
-        """The number of a sharding."""
+        """Returns the number of a sharding."""
         number = self._by_sharding.setdefault(sharding, len(self.shardings))
         if number == len(self.shardings):
             self.shardings.append(sharding)
@@ -51,24 +51,24 @@ class ShardedFunction:
 
     @property
     def has_barriers(self) -> bool:
-        """Whether some value has passed a propagation barrier."""
+        """Whether some value is the result of a propagation barrier."""
         return bool(self._origins)
 
     def replaced(self, value: int, sharding: TensorSharding | None) -> None:
-        """Records that users of a value have another one now, with this sharding."""
+        """Records that users of a value now use another value, with this sharding."""
         self.numbers[value] = self.number(sharding)
         self._origins.pop(value, None)
 
     def number_before_barriers(self, value: int) -> int:
-        """The number of the sharding of a value, or of the one it passes a chain of propagation barriers from."""
+        """Returns the number of the sharding of a value, or of the value before a chain of propagation barriers."""
         return self.numbers[self._origins.get(value, value)]
 
     def in_post_order(self, ops: list[int]) -> list[int]:
-        """The operations, which are in pre-order, each after those inside it."""
+        """Returns operations, given in pre-order, with each after the operations inside it."""
         parents = self.arrays.parents
         if all(parents[op] < 0 for op in ops):
             return ops
-        # Pre-order numbers the operations inside one right after it, so the last of them is where it ends.
+        # In pre-order, the operations inside one follow it directly, so that it ends at the last of them.
         ends = list(range(len(self.arrays)))
         for op in reversed(ends):
             if parents[op] >= 0:
@@ -78,7 +78,7 @@ class ShardedFunction:
     def disagreeing_edges(self, op: int) -> list[int] | None:
         """Returns the data-flow edges of an op that have a source without the sharding that the edge needs, by number.
 
-        None if the shardings of the edges are not known.
+        Returns None if the shardings of the edges are not known.
         """
         edges = self._edges.get(self.arrays.signatures[op])
         if edges is None:
@@ -94,7 +94,7 @@ class ShardedFunction:
         arrays = self.arrays
         arrays.set_result_numbers(sdy.SHARDING, self._numbers_of, self.numbers)
         own, around, barriers = {}, set(), set()
-        # An edge that is an op holds the sharding of its owner.
+        # An `sdy.data_flow_edge` has the sharding of its owner.
         has_edge_ops = any(op.name == EDGE for op in self.representatives)
         for signature, op in enumerate(self.representatives):
             if has_edges(op.name):
@@ -121,7 +121,7 @@ class ShardedFunction:
                     self._origins[arrays.results(op)[0]] = self._origins.get(operand, operand)
         blocks = function.regions[0].blocks
         if len(blocks) and len(blocks[0].arguments):
-            # They are read before anything that could use them, so their numbers come one after the other.
+            # Arguments are read before all ops, so their numbers are consecutive.
             first = arrays.number_of(blocks[0].arguments[0]) or 0
             for index, sharding in enumerate(shardings_of(function, Side.ARGUMENTS)):
                 self.numbers[first + index] = self.number(sharding)
@@ -168,8 +168,8 @@ class ShardedFunction:
 class _Edges:
     """The shardings of the data-flow edges of ops of one signature, by the number of the edge.
 
-    owners: the shardings of their owners, by number; None where the results have them like those of other ops.
-    sources: the shardings that the sources have to have, by number; None where these are the owners'.
+    owners: the shardings of their owners, by number; None if results have their shardings like those of other ops.
+    sources: the shardings that the sources must have, by number; None if these are the owners' shardings.
     """
 
     name: str
@@ -181,13 +181,13 @@ Rule = OpShardingRule | None
 
 
 class OpRules(Mapping[int, Rule]):
-    """The ops of a function that may be resharded around, in pre-order, each with its rule, None where it has none.
+    """The ops of a function that may need reshards around them, in pre-order, each with its rule, None if it has none.
 
     Args:
         ops: the ops.
-        signatures: that of each op of the function.
+        signatures: the signature of each op of the function.
         of_signatures: the rule of each signature.
-        own: the rules of ops that do not go by their signature alone.
+        own: the rules of ops whose rule depends on more than their signature.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class OpRules(Mapping[int, Rule]):
         return len(self.ops)
 
     def where(self, holds: Callable[[OpShardingRule], object]) -> list[int]:
-        """The ops that have a rule of which it holds, which is asked once for each signature."""
+        """Returns the ops with a rule for which `holds` is true; `holds` is called once for each signature."""
         of_signatures = [rule is not None and bool(holds(rule)) for rule in self._of_signatures]
         own = {op: rule is not None and bool(holds(rule)) for op, rule in self.own.items()}
         if not (any(of_signatures) or any(own.values())):

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that one device runs: their operands come to it, and their results go from it, by way of all devices.
+"""Ops that one device runs: their operands are resharded to it, and their results from it, by way of all devices.
 
-What a device has is resharded to it, and what it makes is resharded from it, only to and from being replicated on the
-mesh of the program; whatever else follows from there. The idea is Shardy's.
+Reshards to and from a device are only from and to a replicated sharding on the mesh of the program; another sharding
+takes a second reshard. The idea is Shardy's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Meshes = Mapping[str, Mesh]
 
 
 def check_signature(function: Any, meshes: Meshes) -> None:
-    """Raises PassFailure where an argument or a result of the function is on a single device."""
+    """Raises PassFailure if an argument or a result of the function is on a single device."""
     for side, word in ((Side.ARGUMENTS, "argument"), (Side.RESULTS, "result")):
         single = {one for one in distinct_shardings_of(function, side) if is_on_one_device(one, meshes)}
         for index, sharding in enumerate(shardings_of(function, side) if single else ()):
@@ -37,7 +37,7 @@ def check_signature(function: Any, meshes: Meshes) -> None:
 
 
 def program_mesh(meshes: Meshes) -> str | None:
-    """The name of the first mesh that has axes."""
+    """Returns the name of the first mesh that has axes, or None."""
     return next((name for name, mesh in meshes.items() if mesh.axes), None)
 
 
@@ -47,7 +47,7 @@ def reshard_around(op: Any, meshes: Meshes, made: list[Any]) -> list[tuple[int, 
     Nothing is done in a module that has no mesh with axes. `made` gets the operations that are inserted.
 
     Returns:
-        The results that users now have elsewhere, by index, and how they are sharded.
+        The index of each result whose users now get a resharded value, and the sharding of that value.
 
     Raises:
         PassFailure: if results are on different devices.

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that go where a sharding is said: along data-flow edges, into calls, out of functions."""
+"""Values with a prescribed sharding: sources of data-flow edges, operands of calls, returned values."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Shardings = list[TensorSharding | None]
 
 
 class Targets:
-    """Brings operands to the sharding that is said where they go.
+    """Reshards operands to the sharding that their targets prescribe.
 
-    Without `with_reshard` only as far as unreduced axes are concerned; what goes into calls is always resharded, as
-    all calls of a function share it. `made` gets the operations that are inserted. Raises ReshardError.
+    Without `with_reshard`, only unreduced axes are changed; operands of calls are always resharded, as all calls share
+    the function. `made` gets the operations that are inserted. Raises ReshardError.
     """
 
     def __init__(self, function: Any, meshes: Mapping[str, Mesh], made: list[Any], *, with_reshard: bool) -> None:
@@ -39,14 +39,14 @@ class Targets:
         self._callees: dict[str, Shardings | None] = {}
 
     def process_edges(self, op: Any, disagreeing: Sequence[int] | None) -> None:
-        """Brings the sources of the data-flow edges of an op to the shardings of their owners, right behind them.
+        """Reshards the sources of the data-flow edges of an op to the shardings of their owners, right after them.
 
-        `disagreeing` are the numbers of the edges that have other sources; None if that is not known.
+        `disagreeing` are the numbers of the edges with a source of another sharding; None if they are not known.
         """
         if disagreeing is not None and not disagreeing:
             return
         edges, holders = edges_of(op), edge_holders(op)
-        # Of edges that share an operand the first one decides.
+        # If edges share an operand, the first one decides.
         deciding: dict[tuple[int, int], int] = {}
         for edge, operands in enumerate(source_operands(holders, edges)):
             for operand in operands:
@@ -55,7 +55,7 @@ class Targets:
         targets = {edge: _sharding_before(op, edges[edge].owner) for edge in wanted}
         of_arguments = {edge: isinstance(edges[edge].owner, ir.BlockArgument) for edge in wanted}
         brought = [one for one in deciding.items() if one[1] in targets]
-        # The edges of results first, as what is inserted later at the same value comes before.
+        # The edges of results come first, as ops inserted later after the same value precede earlier ones.
         for (number, index), edge in sorted(brought, key=lambda one: of_arguments[one[1]]):
             holder = holders[number]
             point = insertion_point_after(holder.operands[index])
@@ -109,7 +109,7 @@ class Targets:
         return None if found is None else list(found)
 
     def _closed_like_operands(self, call: Any) -> Shardings:
-        """Nothing sharded, on the first mesh that an operand has; empty where none has one."""
+        """Returns replicated shardings on the first mesh of an operand; empty if no operand has one."""
         shardings = [sharding_of(operand) for operand in call.operands]
         refs = (one.mesh_or_ref for one in shardings if one and not is_on_one_device(one, self._meshes))
         ref = next(refs, None)
@@ -119,7 +119,7 @@ class Targets:
 
 
 def _sharding_before(op: Any, owner: Any) -> TensorSharding | None:
-    """The sharding of an edge's owner as its sources see it, on their side of a manual computation."""
+    """Returns the sharding of an edge's owner as seen at its sources, on their side of a manual computation."""
     if op.name != "sdy.manual_computation":
         return sharding_of(owner)
     if isinstance(owner, ir.BlockArgument):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether an operation keeps track of the axes along which its operands and results are partial sums."""
+"""The check that an operation accounts for the axes along which its operands and results are partial sums."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mlir_shard.transforms.shardings import Side, distinct_shardings_of, shardin
 CALL = "func.call"
 RETURNS = ("func.return", "sdy.return")
 REDUCING_COLLECTIVES = ("sdy.all_reduce", "sdy.reduce_scatter")
-# They change unreduced axes as their verifiers check.
+# Operations that may change unreduced axes; their verifiers check these changes.
 _EXPLICIT = ("sdy.reshard", "sdy.sharding_constraint")
 
 
 class UnreducedAxes:
-    """Checks single operations of a module with these functions and meshes.
+    """A checker of single operations of a module with these functions and meshes.
 
-    Each check gives the first thing that is wrong, in words that follow the operation's name, or None.
+    Each check returns the first error, as text that follows the operation's name, or None.
     """
 
     def __init__(self, functions: Mapping[str, Any], meshes: Mapping[str, Mesh]) -> None:
@@ -50,7 +50,7 @@ class UnreducedAxes:
         }
 
     def check(self, op: Any) -> str | None:
-        """What an operation does not account for."""
+        """Returns an error message for the unreduced axes that an operation does not account for, or None."""
         return self._by_name.get(op.name, self._check_other)(op)
 
     def _check_other(self, op: Any) -> str | None:
@@ -110,7 +110,7 @@ def _check_operand(op: Any) -> str | None:
 
 
 def _returned(terminator: Any) -> Iterator[TensorSharding | None]:
-    """The shardings of what a terminator returns, as it sees them from inside."""
+    """Yields the shardings of the values that a terminator returns, as seen from inside the region."""
     parent = terminator.parent.operation
     if parent.name == "func.func":
         yield from shardings_of(parent, Side.RESULTS)
@@ -138,7 +138,7 @@ def _of(values: Any) -> list[TensorSharding | None]:
 
 
 def _seen(operands: Any) -> list[TensorSharding | None]:
-    """The shardings of operands, without those that are resharded: it was said what becomes of their axes."""
+    """Returns the shardings of operands; None for resharded ones, whose axes the reshard accounts for."""
     return [None if _is_resharded(value) else _sharding(value) for value in operands]
 
 
@@ -160,9 +160,9 @@ BARRIER = "sdy.propagation_barrier"
 
 @register
 class VerifyUnreducedAxes(Pass):
-    """Fails where unreduced axes of operands are gone in the results without a reshard or a reducing collective, where
-    new ones could not be reduced by a sum or by what the operation reduces with, and where calls and functions, or
-    returned values and results, differ in them."""
+    """Fails if unreduced axes of operands are missing in the results without a reshard or a reducing collective; if new
+    ones could not be reduced by a sum or by the reduction of the operation; or if calls and functions, or returned
+    values and results, have different unreduced axes."""
 
     name = "sdy-verify-unreduced-axes"
     anchor = "func.func"
@@ -184,8 +184,8 @@ class VerifyUnreducedAxes(Pass):
 
 
 def _but_plain_calls(ops: Sequence[Any], known: Mapping[str, Any], function: Any) -> Sequence[Any]:
-    """The operations without the calls of functions that have no unreduced axes, as the function around has none."""
-    # Where a dialect keeps shardings in a place of its own, they have not been looked at.
+    """Returns the operations except calls of functions without unreduced axes; `function` has none either."""
+    # Shardings that a dialect keeps in other attributes have not been read.
     if any(map(keeps_argument_shardings, first_names(function))):
         return ops
     (symbols,) = attribute_columns(ops, "callee")
@@ -201,7 +201,7 @@ def _is_unreduced_signature(function: Any | None) -> bool:
 
 
 def _concerned(function: Any) -> list[Any]:
-    """The operations that use or define a value with unreduced axes, and those that reduce, call or return."""
+    """Returns the operations that use or define a value with unreduced axes, and those that reduce, call or return."""
     arrays = ModuleArrays(function)
     names = [op.name for op in arrays.representatives()]
     always = {index for index, name in enumerate(names) if name in (CALL, *RETURNS, *REDUCING_COLLECTIVES)}
@@ -214,7 +214,7 @@ def _concerned(function: Any) -> list[Any]:
 
 
 def _unreduced_values(arrays: ModuleArrays, names: list[str]) -> set[int]:
-    """The numbers of the values with unreduced axes, seen through propagation barriers."""
+    """Returns the numbers of the values with unreduced axes, seen through propagation barriers."""
     of_signature: dict[int, list[bool]] = {}
     found = {value for value, definer in enumerate(arrays.definers) if definer < 0 and _is_unreduced(arrays, value)}
     for op, signature in enumerate(arrays.signatures):
@@ -225,7 +225,7 @@ def _unreduced_values(arrays: ModuleArrays, names: list[str]) -> set[int]:
         known = of_signature.get(signature)
         if known is None:
             known = [_is_unreduced(arrays, value) for value in results]
-            # The sharding of an edge is not in the attributes of its operation.
+            # The sharding of an edge is not in the attributes of its operation, hence not in the signature.
             if not has_edges(names[signature]):
                 of_signature[signature] = known
         found.update(value for value, is_unreduced in zip(results, known, strict=True) if is_unreduced)

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops whose dimensions can be expanded, each into several that it would be merged of.
+"""Ops whose dimensions can be expanded into the dimensions that were merged to them.
 
-An op is described by which dimensions of its operands and results are one, as the factors of its sharding rule, and by
-its attributes once they are expanded.
+An op is described by the dimensions of its operands and results that are expanded together, like the factors of its
+sharding rule, and by its attributes after the expansion.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
 
 _bindings = host.module("_mlir_libs._stablehlo")
 _linalg = host.dialect("linalg")
-# Of tensors of one shape; a scalar may be among the operands.
+# Dialects of elementwise ops on tensors of one shape; an operand may also be a scalar.
 _ELEMENTWISE = ("arith.", "math.", "stablehlo.")
 
 
 def expandable(op: Any) -> Expandable | None:
-    """Returns how an op can be expanded, None if it cannot."""
+    """Returns how an op can be expanded; None if it cannot."""
     types = [value.type for value in (*op.operands, *op.results)]
     if not all(type_.has_static_shape for type_ in types if isinstance(type_, ir.ShapedType)) or not len(op.results):
         return None
@@ -112,7 +112,7 @@ def _transpose(op: Any) -> Expandable:
 
 def _broadcast(op: Any) -> Expandable:
     dims, (operand,), (result,) = elements(op.attributes["broadcast_dimensions"]), op.operands, op.results
-    # One of size 1 is repeated: it is left as it is, and stands for the last of those that the other becomes.
+    # A repeated dimension of size 1 is not expanded; it maps to the last expanded dimension of the result's.
     sources = {dim: source for source, dim in enumerate(dims) if operand.type.shape[source] == result.type.shape[dim]}
     factors: list[list[Port]] = []
     for dim in range(result.type.rank):
@@ -167,7 +167,7 @@ def _linalg_transpose(op: Any) -> Expandable:
 
 
 def _reshape(op: Any) -> Expandable:
-    """A reshape leaves the dimensions that neither merge nor split as they are."""
+    """Returns how a reshape can be expanded: along the dimensions that it neither merges nor splits."""
     source, target = op.operands[0].type.shape, op.results[0].type.shape
     after = {bounds: dim for dim, bounds in enumerate(pairwise(cuts(target))) if target[dim] != 1}
     before = enumerate(pairwise(cuts(source)))
@@ -184,7 +184,7 @@ def _empty(op: Any) -> Expandable:
 
 
 def _structured(op: Any) -> Expandable | None:
-    """One of linalg's, which becomes a `linalg.generic`."""
+    """Returns how a structured op of linalg is expanded, to a `linalg.generic`; None if it uses `linalg.index`."""
     if any(one.name == "linalg.index" for one in ops_below(op)):
         return None
     loops, maps = loops_of(op), [attribute.value for attribute in _linalg.get_indexing_maps(op)]

@@ -23,13 +23,13 @@ from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
 )
 
 _arith, _linalg, _tensor = host.dialect("arith"), host.dialect("linalg"), host.dialect("tensor")
-# The operands that are tensors, of ops that have a shift or zero points too.
+# The number of tensor operands of ops that also have a shift or zero points.
 _TENSORS = {"tosa.mul": 2, "tosa.negate": 1}
 _REDUCTIONS = op_names("tosa", "reduce_all reduce_any reduce_max reduce_min reduce_product reduce_sum")
 
 
 def expandable_tosa(op: Any) -> Expandable | None:
-    """Returns how an op of tosa can be expanded, None if it cannot."""
+    """Returns how an op of tosa can be expanded; None if it cannot."""
     if op.name == "tosa.matmul":
         return _matmul(op)
     if op.name == "tosa.transpose":
@@ -73,7 +73,7 @@ def _reduction(op: Any) -> Expandable:
 
 
 def _matmul(op: Any) -> Expandable | None:
-    """A matmul of floating-point numbers, which have no zero points, becomes a `linalg.generic`."""
+    """Returns how a floating-point matmul with zero points of 0 is expanded, to a `linalg.generic`; None for others."""
     left, right = (operand.type for operand in list(op.operands)[:2])
     result = op.results[0].type
     is_float = all(isinstance(one.element_type, ir.FloatType) for one in (left, right, result))

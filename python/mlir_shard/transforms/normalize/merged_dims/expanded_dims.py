@@ -15,10 +15,10 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 
 Expansion = tuple[tuple[int, ...], ...]
-"""For each dimension the sizes of those that it is expanded into: the size itself where it is left as it is."""
+"""For each dimension, the sizes of the dimensions that it is expanded into; only its own if it is not expanded."""
 
 Port = tuple[int, int]
-"""An operand, from 0 on, or a result, from -1 down, and one of its dimensions."""
+"""The number of an operand, from 0 on, or of a result, from -1 down, and one of its dimensions."""
 
 _OF_STABLEHLO, _OF_TOSA = "stablehlo.reshape", "tosa.reshape"
 RESHAPES = frozenset({_OF_STABLEHLO, _OF_TOSA, "tensor.collapse_shape", "tensor.expand_shape"})
@@ -29,10 +29,10 @@ class Expandable:
     """An op whose dimensions can be expanded.
 
     Attributes:
-        factors: the dimensions that are expanded together; one that is in none of them cannot be expanded.
-        attributes: the attributes that change, given the expansion of each operand and result by its number.
-        stretched: those of `factors` that have size 1 for every size of the others, and become several of size 1.
-        build: makes the results of expanded operands, given the expansions, where not by the same op.
+        factors: the dimensions that are expanded together; a dimension in none of them cannot be expanded.
+        attributes: returns the attributes that change, given the expansion of each operand and result by its number.
+        stretched: the ports of `factors` whose size 1 is broadcast to that of the others; they expand to sizes of 1.
+        build: builds the results from expanded operands, given the expansions; None if the same op computes them.
     """
 
     factors: Sequence[Sequence[Port]]
@@ -42,12 +42,12 @@ class Expandable:
 
 
 def cuts(shape: Sequence[int]) -> list[int]:
-    """The numbers of elements in all leading dimensions up to each one."""
+    """Returns the products of the leading sizes: from 1, of no dimension, to the number of elements."""
     return list(accumulate(shape, mul, initial=1))
 
 
 def merged_dims(source: Sequence[int], target: Sequence[int]) -> Expansion | None:
-    """Which dimensions, or parts of dimensions, of `source` each one of `target` merges; None if it merges none."""
+    """Returns the dimensions, or parts, of `source` that each one of `target` merges; None if none are merged."""
     if 0 in target:
         return None
     known = sorted({*cuts(source), *cuts(target)})
@@ -66,12 +66,12 @@ def expanded_shape(expansion: Expansion) -> list[int]:
 
 
 def without_ones(shape: Sequence[int]) -> list[int]:
-    """Returns the sizes other than 1, in which two shapes that differ in ones alone are equal."""
+    """Returns the sizes other than 1, which are equal for shapes that differ only in dimensions of size 1."""
     return [size for size in shape if size != 1]
 
 
 def places(expansion: Expansion) -> list[range]:
-    """The dimensions that each dimension becomes."""
+    """Returns the expanded dimensions of each dimension."""
     starts = accumulate(map(len, expansion), initial=0)
     return [range(start, start + len(sizes)) for start, sizes in zip(starts, expansion, strict=False)]
 
@@ -108,7 +108,7 @@ def reshaped(value: Any, shape: Sequence[int], kind: str) -> Any:
 
 
 def _groups(parts: Sequence[int], wholes: Sequence[int]) -> list[list[int]]:
-    """Which dimensions each one merges; those of size 1 go to the one before where nothing else takes them."""
+    """Returns the dimensions that each one merges; surplus ones of size 1 belong to the group before them."""
     groups: list[list[int]] = []
     left = list(enumerate(parts))
     for index, size in enumerate(wholes):

@@ -42,15 +42,16 @@ _RESHAPE_OF = {"stablehlo": "stablehlo.reshape", "tosa": "tosa.reshape"}
 
 @register
 class ShardExpandMergedDims(FunctionPass):
-    """Computes on the dimensions that a reshape merges, where a later reshape splits the merged one again.
+    """Computes on the original dimensions that a reshape merges, if a later reshape splits the merged dimension again.
 
-    A merged dimension can be sharded as far as its first part is sharded, or divided whole: a batch matmul of torch,
-    whose batch dimension merges that of the batch, sharded by data, with the heads, sharded by model, would gather
-    one of the two. So merging reshapes move down over elementwise ops, matmuls, transposes, broadcasts and reductions,
-    which get the dimensions that were merged instead, until they meet the reshapes that split them, and both vanish.
+    A merged dimension can be sharded only as its first part is sharded, or along its entire size. For example, a batch
+    matmul of torch merges the batch dimension, sharded by data, with the heads, sharded by model, and would gather one
+    of the two. This pass moves merging reshapes down over elementwise ops, matmuls, transposes, broadcasts and
+    reductions, which then compute on the original dimensions, until the reshapes meet those that split them and both
+    are erased.
 
-    That is done where fewer reshapes are left of those that hang together by such ops. Ops with shardings stay as they
-    are. Structured ops of linalg become `linalg.generic`, as does `tosa.matmul`, which has three dimensions.
+    A group of reshapes that such ops connect is rewritten only if fewer reshapes remain. Ops with shardings are not
+    changed. Structured ops of linalg become `linalg.generic`, as does `tosa.matmul`, which has three dimensions.
     """
 
     name = "shard-expand-merged-dims"
@@ -69,7 +70,7 @@ class ShardExpandMergedDims(FunctionPass):
 
 
 def _merged_by(reshape: Any) -> Expansion | None:
-    """The dimensions that a reshape merges; None where it merges none, or stays as it is."""
+    """Returns the dimensions that a reshape merges; None if it merges none, or is not to be changed."""
     source, target = reshape.operands[0].type, reshape.results[0].type
     if not source.has_static_shape or not target.has_static_shape or _is_fixed(reshape):
         return None
@@ -83,9 +84,9 @@ def _is_fixed(op: Any) -> bool:
 def _expanded_ports(
     how: Expandable, own: Mapping[int, Expansion], wanted: Mapping[int, Expansion]
 ) -> dict[int, Expansion] | None:
-    """Into what operands and results are expanded, by number, where some are; None if they do not agree.
+    """Returns the expansions of operands and results, by number, if some of them are expanded; None if they conflict.
 
-    `own` has the shapes of all that are tensors, and `wanted` into what some are expanded.
+    `own` has the shapes of all tensors among them, and `wanted` the expansions of some.
     """
     found = {number: list(shape) for number, shape in own.items()}
     left = {(number, dim) for number, one in wanted.items() for dim, sizes in enumerate(one) if len(sizes) > 1}
@@ -101,7 +102,7 @@ def _expanded_ports(
 
 
 def _ports(op: Any) -> Iterator[tuple[int, Any]]:
-    """The operands and results that are tensors, by number."""
+    """Yields the operands and results that are tensors, by number."""
     for number, value in (
         *enumerate(op.operands),
         *((-1 - number, result) for number, result in enumerate(op.results)),
@@ -111,7 +112,7 @@ def _ports(op: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _repeated(value: Any, expansion: Expansion) -> tuple[Expandable, dict[int, Expansion]] | None:
-    """How to make an expanded value anew that repeats its elements, as a constant does; None if it does not."""
+    """Returns how to build the expanded form of a value that repeats its elements, such as a constant, or None."""
     op = defining_op(value, *_REPEATING)
     how = expandable(op) if op is not None and not _is_fixed(op) else None
     if op is None or how is None:
@@ -127,19 +128,19 @@ def _repeated(value: Any, expansion: Expansion) -> tuple[Expandable, dict[int, E
 
 
 def _splits(reshaped_to: Sequence[int], expansion: Expansion) -> bool:
-    """Whether a reshape to that shape splits the dimensions of a value as they are expanded."""
+    """Returns whether a reshape to a shape splits the dimensions of a value as its expansion does."""
     return {*cuts(expanded_shape(expansion))} <= {*cuts(reshaped_to)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What is the same of all ops of a signature.
+    """The properties that ops of one signature share.
 
     Attributes:
-        how: how they are expanded; None where they are not.
+        how: how the ops are expanded; None if they are not.
         own: the shapes of the operands and results that are static tensors, by number.
-        is_reshape: whether they are reshapes of such.
-        is_fixed: whether they stay as they are.
+        is_reshape: whether the ops are reshapes of static tensors.
+        is_fixed: whether the ops are not to be changed.
     """
 
     how: Expandable | None
@@ -149,21 +150,21 @@ class _Kind:
 
     @staticmethod
     def of(op: Any) -> _Kind:
-        """The kind of an op."""
+        """Returns the kind of an op."""
         is_fixed = _is_fixed(op)
         own = {number: unexpanded(value) for number, value in _ports(op) if value.type.has_static_shape}
         is_reshape = op.name in RESHAPES and {0, -1} <= own.keys()
         return _Kind(None if is_fixed else expandable(op), own, is_reshape, is_fixed)
 
     def shape(self, number: int) -> list[int]:
-        """The shape of an operand or a result."""
+        """Returns the shape of an operand or a result."""
         return expanded_shape(self.own[number])
 
 
 class _Analysis:
     """The values that can be expanded, from the results of merging reshapes on, and the ops among them.
 
-    Values and ops are numbers of a function that is read once; most ops are like another one.
+    Values and ops are numbers of a function that is read once; most ops are isomorphic to another one.
     """
 
     def __init__(self, function: Any, merges: Mapping[Any, Expansion]) -> None:
@@ -175,17 +176,17 @@ class _Analysis:
         refused: set[int] = set()
         while True:
             self._expansions: dict[int, Expansion] = dict(self._merges)
-            # The ops that can be computed on expanded operands, with how they are.
+            # The ops that can be computed on expanded operands, each with its expansion.
             self._ops: dict[int, tuple[Expandable, dict[int, Expansion]]] = {}
             conflicting = self._flow(refused)
             if conflicting is None:
                 return
-            # What followed from it is to be found anew.
+            # The expansions that followed from this op are computed again without it.
             refused.add(conflicting)
 
     def _kind(self, op: int) -> _Kind:
         signature = self._arrays.signatures[op]
-        # The number of an op itself, below 0, where it is built from what is in its regions.
+        # An op that is built from its regions has a kind of its own, keyed by its number as -1 - op.
         found = self._kinds.get(signature) or self._kinds.get(-1 - op)
         if found is None:
             found = _Kind.of(self._arrays.operation(op))
@@ -206,7 +207,7 @@ class _Analysis:
         return self._known_ports[key]
 
     def _flow(self, refused: set[int]) -> int | None:
-        """Expands what can be; returns an op whose operands would be expanded in different ways, None without one."""
+        """Expands all values that can be; returns an op whose operands would have conflicting expansions, or None."""
         arrays, expansions = self._arrays, self._expansions
         pending = list(self._merges)
         while pending:
@@ -232,7 +233,7 @@ class _Analysis:
         return None
 
     def worth_expanding(self) -> _Chosen | None:
-        """Those parts of the program that have fewer reshapes when they are expanded; None where none has."""
+        """Returns the parts of the program that have fewer reshapes when they are expanded; None without such parts."""
         values: set[int] = set()
         for part, ops in self._parts():
             splits = {
@@ -255,18 +256,18 @@ class _Analysis:
         )
 
     def _is_needed(self, value: int) -> bool:
-        """Whether something uses a value that cannot use the expanded one."""
+        """Returns whether a value has a user that cannot use its expanded form."""
         return any(not self._is_served(op, value) for op in self._arrays.users(value))
 
     def _is_served(self, op: int, value: int) -> bool:
-        """Whether an op that uses a value can use the expanded one: one of `_ops`, or a reshape that splits it so."""
+        """Returns whether a user can use the expanded form of a value: an op in `_ops`, or a reshape that splits it."""
         if op in self._ops:
             return True
         kind = self._kind(op)
         return kind.is_reshape and not kind.is_fixed and _splits(kind.shape(-1), self._expansions[value])
 
     def _saved(self, value: int) -> int:
-        """How many reshapes vanish with the expanded value: the one that makes it, and those that split it."""
+        """Returns the number of reshapes that the expanded form removes: those that make or split the value."""
         expanded = without_ones(expanded_shape(self._expansions[value]))
         kinds = map(self._kind, self._arrays.users(value))
         around = [kind.shape(-1) for kind in kinds if kind.is_reshape and not kind.is_fixed]
@@ -275,7 +276,7 @@ class _Analysis:
         return sum(without_ones(shape) == expanded for shape in around)
 
     def _parts(self) -> Iterator[tuple[set[int], set[int]]]:
-        """The values in sets that no op connects, each with the ops between them."""
+        """Yields the values in sets that no op connects, each with the ops between them."""
         arrays = self._arrays
         left = set(self._expansions)
         while left:
@@ -297,7 +298,7 @@ class _Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The values that are expanded, and the ops that use or make them and can be computed so, with how they are.
+    """The values to expand, and the ops that use or make them and can be computed so, each with its expansion.
 
     Ops are keyed by their first result: an `ir.Operation` hashes its operands, which change.
     """
@@ -307,17 +308,17 @@ class _Chosen:
 
 
 class _Rewriting:
-    """Computes the values `chosen` expanded."""
+    """The rewriting of a function that computes the expanded forms of the values `chosen`."""
 
     def __init__(self, chosen: _Chosen) -> None:
         # The expanded forms of values, each by its expansion.
         self._made: dict[tuple[Any, Expansion], Any] = {}
         self._chosen = chosen
-        # What may have no uses then.
+        # The ops that may have no uses left, by their first results.
         self._replaced: dict[Any, Any] = {}
 
     def apply(self, function: Any) -> None:
-        """Rewrites what the function computes."""
+        """Rewrites the ops of a function."""
         expansions = self._chosen.expansions
         for op in list(ops_below(function)):
             with op.location:
@@ -371,7 +372,7 @@ class _Rewriting:
         return self._made[key]
 
     def _merge_where_needed(self, op: Any) -> None:
-        """Merges the dimensions of results again for those that cannot use the expanded ones."""
+        """Merges the dimensions of results again for users that cannot use the expanded form."""
         for number, result in enumerate(op.results):
             if uses := uses_of(result):
                 made = self._made[result, self._chosen.ops[op.results[0]][1][-1 - number]]
@@ -380,5 +381,5 @@ class _Rewriting:
 
 
 def _reshape_for(op: Any) -> str:
-    """The reshape of the dialect of an op."""
+    """Returns the name of the reshape in the dialect of an op."""
     return _RESHAPE_OF.get(op.name.partition(".")[0], "tensor.expand_shape")
