@@ -24,8 +24,8 @@ class Pattern:
 
     operands: names of operations: the pattern matches only if the first operand is defined by an operation of one of
         these names, or by one that is rewritten to such an operation. None if there is no such constraint.
-    may_match: returns whether an operation may match, from its types and attributes and from the operations that define
-        its operands; None if any may.
+    may_match: returns whether an operation may match, from its types and attributes, from the operations that define
+        its operands, and from whether its results are used; None if any may.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Pattern:
 def matching(root: Any, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Returns the patterns that may match below `root`.
 
-    `may_match` of a pattern is called once for equal operations whose operands have equal definitions.
+    `may_match` of a pattern is called once for equal operations whose operands have equal definitions and users.
     """
     asked = {one.root for one in patterns if one.may_match is not None}
     representatives = OpKinds(root, *asked, neighbours=True).representatives if asked else ()

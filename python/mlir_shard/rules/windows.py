@@ -113,6 +113,16 @@ def cumulative_dim(op: Any) -> int | None:
 
     The body of the reduction has to be one operation, and its padding neutral, see `is_padding_neutral`.
     """
+    dim = full_windows_dim(op)
+    return None if dim is None or not is_padding_neutral(op) else dim
+
+
+def full_windows_dim(op: Any) -> int | None:
+    """Returns the dimension along which the windows of a reduction by one operation are all elements up to one or from
+    one on, its only one with windows; else None.
+
+    It depends on the attributes, types and body of `op`, but not on its operands.
+    """
     if len(op.results) != 1 or not has_static_shapes(op):
         return None
     windows = windows_along_dims(op)
@@ -120,13 +130,13 @@ def cumulative_dim(op: Any) -> int | None:
         return None
     (one,) = windows
     size = op.operands[0].type.shape[one.dim]
-    is_cumulative = (one.stride, one.dilation, one.extent) == (1, 1, size)
-    if not is_cumulative or sorted((one.low, one.high)) != [0, size - 1]:
+    is_full = (one.stride, one.dilation, one.extent) == (1, 1, size)
+    if not is_full or sorted((one.low, one.high)) != [0, size - 1]:
         return None
     block = op.regions[0].blocks[0]
     combiner, *rest = (inner.operation for inner in block.operations)
     is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
-    return one.dim if is_plain and is_padding_neutral(op) else None
+    return one.dim if is_plain else None
 
 
 def _repeats(combiner: Combiner | None, scalar: Any) -> bool:

@@ -43,10 +43,16 @@ def test_the_driver_does_not_run_where_no_pattern_may_match(monkeypatch: pytest.
         %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x8xf32>
         %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>} : tensor<8x8xf32>
         %2 = sdy.all_reduce {"x"} %1 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x8xf32>
-        return %2 : tensor<8x8xf32>
+        %3 = sdy.all_gather [{}, {"y"}] %2 out_sharding=<@mesh, [{}, {}]> : tensor<8x8xf32>
+        %4 = sdy.all_slice [{"y"}, {}] %3 out_sharding=<@mesh, [{"y"}, {}]> : tensor<8x8xf32>
+        %5 = sdy.all_to_all [{"y"}: 0->1] %4 out_sharding=<@mesh, [{}, {"y"}]> : tensor<8x8xf32>
+        %6 = sdy.collective_permute %5 out_sharding=<@mesh, [{}, {"x"}]> : tensor<8x8xf32>
+        return %6 : tensor<8x8xf32>
       }
     """
-    assert "sdy.all_gather" in text_after(program, mlir_shard.create_context())
+    after = text_after(program, mlir_shard.create_context())
+    for name in ("all_gather", "all_slice", "all_to_all", "collective_permute"):
+        assert f"sdy.{name} " in after
 
 
 def test_a_generic_op_with_one_result_has_no_unused_ones(monkeypatch: pytest.MonkeyPatch) -> None:

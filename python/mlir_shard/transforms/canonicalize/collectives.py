@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.host import ir
 from mlir_shard.ir.patterns import Pattern, Rewrite
 from mlir_shard.ir.values import create_like, defining_op, has_one_use, users
 from mlir_shard.sharding import (
@@ -55,31 +56,51 @@ def _noop(name: str, root: str, axes: str) -> Pattern:
     return Pattern(name, LABEL, root, apply, may_match=has_none)
 
 
-def _of(name: str, label: str, root: str, apply: Rewrite, operands: tuple[str, ...]) -> Pattern:
+def _of(
+    name: str,
+    label: str,
+    root: str,
+    apply: Rewrite,
+    operands: tuple[str, ...],
+    may_match: Callable[[Any], bool] | None = None,
+) -> Pattern:
     """Returns a pattern on ops whose first operand is a result of an op that has one of the names `operands`."""
 
     def is_of_one(op: Any) -> bool:
         return defining_op(op.operands[0], *operands) is not None
 
-    return Pattern(name, label, root, apply, operands, is_of_one)
+    return Pattern(name, label, root, apply, operands, may_match or is_of_one)
 
 
 def permute_to_equivalent_sharding(op: Any, rewriter: Any) -> bool:
     """Replaces a collective permute to a sharding that is equivalent to that of its operand by the operand."""
-    source = sharding_of(op.operands[0])
-    if source is None or not source.is_equivalent(_value(op, "out_sharding")):
+    if not _keeps_sharding(op):
         return False
     rewriter.replace_op(op, [op.operands[0]])
     return True
 
 
+def _keeps_sharding(permute: Any) -> bool:
+    source = sharding_of(permute.operands[0])
+    return source is not None and source.is_equivalent(_value(permute, "out_sharding"))
+
+
+def _may_keep_sharding(permute: Any) -> bool:
+    # The sharding of a block argument is not an attribute of an operation that defines it.
+    return isinstance(permute.operands[0].owner, ir.Block) or _keeps_sharding(permute)
+
+
 def all_slice_of_all_gather(op: Any, rewriter: Any) -> bool:
     """Replaces an all-slice along the axes of the all-gather before it by the operand of the all-gather."""
-    gather = defining_op(op.operands[0], "sdy.all_gather")
-    if gather is None or gather.attributes["gathering_axes"] != op.attributes["slicing_axes"]:
+    if not _undoes_gather(op):
         return False
-    rewriter.replace_op(op, [gather.operands[0]])
+    rewriter.replace_op(op, [op.operands[0].owner.operation.operands[0]])
     return True
+
+
+def _undoes_gather(all_slice: Any) -> bool:
+    gather = defining_op(all_slice.operands[0], "sdy.all_gather")
+    return gather is not None and gather.attributes["gathering_axes"] == all_slice.attributes["slicing_axes"]
 
 
 def all_reduce_of_replicated_to_unreduced(op: Any, rewriter: Any) -> bool:
@@ -109,10 +130,14 @@ def all_reduce_of_sharded_to_unreduced(op: Any, rewriter: Any) -> bool:
 
 def unused_all_to_all(op: Any, rewriter: Any) -> bool:
     """Erases an all-to-all without uses."""
-    if list(op.results[0].uses):
+    if not _is_unused(op):
         return False
     rewriter.erase_op(op)
     return True
+
+
+def _is_unused(op: Any) -> bool:
+    return not any(True for _ in op.results[0].uses)
 
 
 def all_to_all_of_all_to_all(op: Any, rewriter: Any) -> bool:
@@ -137,13 +162,19 @@ _GATHERS = ("sdy.all_gather", *_SHARDED)
 PATTERNS = (
     _noop("all-gather-noop", "sdy.all_gather", "gathering_axes"),
     _noop("all-slice-noop", "sdy.all_slice", "slicing_axes"),
-    _of("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather, _GATHERS),
+    _of("all-slice-of-all-gather", LABEL, "sdy.all_slice", all_slice_of_all_gather, _GATHERS, _undoes_gather),
     _noop("all-reduce-noop", "sdy.all_reduce", "reduction_axes"),
     _of("all-reduce-of-replicated", LABEL, "sdy.all_reduce", all_reduce_of_replicated_to_unreduced, _REPLICATED),
     _of("all-reduce-of-sharded", LABEL, "sdy.all_reduce", all_reduce_of_sharded_to_unreduced, _SHARDED),
     _noop("reduce-scatter-noop", "sdy.reduce_scatter", "reduce_scatter_axes"),
-    Pattern("permute-noop", LABEL, "sdy.collective_permute", permute_to_equivalent_sharding),
-    Pattern("all-to-all-unused", LABEL, "sdy.all_to_all", unused_all_to_all),
+    Pattern(
+        "permute-noop",
+        LABEL,
+        "sdy.collective_permute",
+        permute_to_equivalent_sharding,
+        may_match=_may_keep_sharding,
+    ),
+    Pattern("all-to-all-unused", LABEL, "sdy.all_to_all", unused_all_to_all, may_match=_is_unused),
     _of("all-to-all-fusion", LABEL, "sdy.all_to_all", all_to_all_of_all_to_all, ("sdy.all_to_all",)),
 )
 CHAIN_LABEL = "shard-collective"
@@ -215,7 +246,7 @@ def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
     target = op.attributes["out_sharding"].value
     mesh = sdy.mesh_of(target, op)
     gathered, sliced = _axes(gather, "gathering_axes"), _axes(op, "slicing_axes")
-    common = [greatest_common_prefix(*pair) for pair in zip(gathered, sliced, strict=True)]
+    common = _common_axes(gathered, sliced)
     if mesh is None or not any(common):
         return False
     # Uneven shards along the first axes may differ from the shards along all axes joined together.
@@ -242,6 +273,15 @@ def all_slice_of_part_of_all_gather(op: Any, rewriter: Any) -> bool:
     return True
 
 
+def _common_axes(gathered: list[Axes], sliced: list[Axes]) -> list[Axes]:
+    return [greatest_common_prefix(*pair) for pair in zip(gathered, sliced, strict=True)]
+
+
+def _slices_gathered_axes(all_slice: Any) -> bool:
+    gather = _between(all_slice, "sdy.all_gather")
+    return gather is not None and any(_common_axes(_axes(gather, "gathering_axes"), _axes(all_slice, "slicing_axes")))
+
+
 def all_to_all_and_back(op: Any, rewriter: Any) -> bool:
     """Replaces an all-to-all that undoes the one before it by the operand of that one."""
     inner = _between(op, "sdy.all_to_all")
@@ -259,7 +299,14 @@ CHAIN_PATTERNS = (
     _of("all-gather-fusion", CHAIN_LABEL, "sdy.all_gather", all_gather_of_all_gather, _GATHERS),
     _of("all-slice-fusion", CHAIN_LABEL, "sdy.all_slice", all_slice_of_all_slice, ("sdy.all_slice",)),
     _of("permute-fusion", CHAIN_LABEL, "sdy.collective_permute", permute_of_permute, ("sdy.collective_permute",)),
-    _of("all-slice-of-part-of-all-gather", CHAIN_LABEL, "sdy.all_slice", all_slice_of_part_of_all_gather, _GATHERS),
+    _of(
+        "all-slice-of-part-of-all-gather",
+        CHAIN_LABEL,
+        "sdy.all_slice",
+        all_slice_of_part_of_all_gather,
+        _GATHERS,
+        _slices_gathered_axes,
+    ),
     _of("all-to-all-and-back", CHAIN_LABEL, "sdy.all_to_all", all_to_all_and_back, ("sdy.all_to_all",)),
 )
 AxesPerDim = list[Axes]

@@ -13,7 +13,6 @@ from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.array_elements import elements
-from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.analyses import held
@@ -21,7 +20,13 @@ from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
 from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
 from mlir_shard.rules.registry import has_static_shapes
-from mlir_shard.rules.windows import REDUCE_WINDOW, cumulative_dim, set_padding, windows_along_dims
+from mlir_shard.rules.windows import (
+    REDUCE_WINDOW,
+    full_windows_dim,
+    is_padding_neutral,
+    set_padding,
+    windows_along_dims,
+)
 from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
 from mlir_shard.transforms.shardings import listed_meshes, rule_cache, sharding_and_mesh
@@ -100,16 +105,15 @@ class ScanInBlocks(Pass):
     def run(self, op: Any) -> bool:
         meshes = listed_meshes(op)
         changed = False
-        for inner in operations_named(op, REDUCE_WINDOW):
-            dim = cumulative_dim(inner)
+        for inner, dim in OpKinds(op, REDUCE_WINDOW).decided(full_windows_dim):
             found = sharding_and_mesh(inner.operands[0], meshes)
-            if dim is None or found is None or found[0].unreduced_axes:
+            if found is None or found[0].unreduced_axes:
                 continue
             sharding, mesh = found
             if not sharding.is_equivalent(sharding_of(inner.results[0])):
                 continue
             shards = sharding.dim_shardings[dim].sharded_size(mesh)
-            if shards == 1 or inner.operands[0].type.shape[dim] <= shards:
+            if shards == 1 or inner.operands[0].type.shape[dim] <= shards or not is_padding_neutral(inner):
                 continue
             with ir.InsertionPoint(inner), inner.location:
                 value = _scanned(inner, dim, shards, sharding)

@@ -236,16 +236,8 @@ class _Analysis:
         """Returns the parts of the program that have fewer reshapes when they are expanded; None without such parts."""
         values: set[int] = set()
         for part, ops in self._parts():
-            splits = {
-                (operand, wanted)
-                for op in ops
-                for number, operand in enumerate(self._arrays.operands(op))
-                if operand not in part
-                and (wanted := self._ops[op][1].get(number)) is not None
-                and without_ones(expanded_shape(wanted)) != without_ones(self._kind(op).shape(number))
-            }
             saved = sum(self._saved(value) - self._is_needed(value) for value in part)
-            if saved > sum(_repeated(self._arrays.value(one), wanted) is None for one, wanted in splits):
+            if saved > 0 and saved > self._num_added(part, ops):
                 values |= part
         if not values:
             return None
@@ -254,6 +246,18 @@ class _Analysis:
             {self._arrays.value(value): self._expansions[value] for value in values},
             {self._arrays.value(self._arrays.results(op)[0]): self._ops[op] for op in touching},
         )
+
+    def _num_added(self, part: set[int], ops: set[int]) -> int:
+        """Returns the number of reshapes that expand operands from outside of a part, except of repeated elements."""
+        split = {
+            (operand, wanted)
+            for op in ops
+            for number, operand in enumerate(self._arrays.operands(op))
+            if operand not in part
+            and (wanted := self._ops[op][1].get(number)) is not None
+            and without_ones(expanded_shape(wanted)) != without_ones(self._kind(op).shape(number))
+        }
+        return sum(_repeated(self._arrays.value(one), wanted) is None for one, wanted in split)
 
     def _is_needed(self, value: int) -> bool:
         """Returns whether a value has a user that cannot use its expanded form."""
