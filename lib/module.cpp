@@ -257,6 +257,12 @@ PYBIND11_MODULE(_native, module) {
            "Puts copies of prototypes, given by signature, in the place of all operations that have it.")
       .def("made", [](const Host &self, const ModuleArrays &arrays) { return self.host.capsules(arrays.made.all()); },
            py::arg("arrays"), "The operations that rewrites by the arrays have put in and not erased.")
+      .def("take_made", [](const Host &, ModuleArrays &arrays, ModuleArrays &before) {
+             arrays.made = std::exchange(before.made, {});
+           },
+           py::arg("arrays"), py::arg("before"),
+           "Adds the operations that rewrites by `before`, earlier arrays of the same module, have put in to those of\n"
+           "`arrays`, which has none yet.")
       .def("representatives",
            [](const Host &self, const ModuleArrays &arrays) { return self.host.capsules(arrays.representatives); },
            py::arg("arrays"), "The first operation of each signature.")

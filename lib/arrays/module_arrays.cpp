@@ -110,6 +110,7 @@ void ModuleArrays::replace(std::int32_t op, MlirOperation by) {
   ops[op] = by;
   if (MlirOperation &first = representatives[signatures[op]]; first == old)
     first = by;
+  made.leaveOut(old);
   made.add(by);
   capi.mlirOperationDestroy(old);
 }

@@ -101,6 +101,13 @@ class ModuleArrays:
         """Returns the operations that `replace` and the splitter of expressions have created and not erased again."""
         return OperationList(self._host.made(self._arrays))
 
+    def take_made(self, before: ModuleArrays) -> None:
+        """Adds the operations that `made` returns for `before`, arrays of the same module that were read earlier.
+
+        Must be called before the first rewrite by these arrays.
+        """
+        self._host.take_made(self._arrays, before._arrays)
+
     def operands(self, op: int) -> list[int]:
         """Returns the numbers of an operation's operands."""
         return self._arrays.operands(op)

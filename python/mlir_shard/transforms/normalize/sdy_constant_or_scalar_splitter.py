@@ -34,19 +34,17 @@ class ConstantOrScalarSplitter(ModulePass):
     convert_constants: bool = option(True, "Make constants of StableHLO those of sdy")
     split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
 
-    def run(self, op: Any) -> bool | Changes:
+    def run(self, op: Any) -> Changes:
         arrays, copies, graph = _arrays(op), FunctionCopies(op), call_graph(op)
-        has_split_chains = self.split_inside and ConstantExpressions(arrays, copies).split_chains()
-        if has_split_chains:
-            arrays = _arrays(op)
+        if self.split_inside and ConstantExpressions(arrays, copies).split_chains():
+            before, arrays = arrays, _arrays(op)
+            arrays.take_made(before)
         if self.convert_constants:
             _convert_constants(arrays)
         expressions = ConstantExpressions(arrays, copies)
         scopes = expressions.scopes()
         for name in graph.post_order if expressions.has_calls else scopes:
             expressions.split(scopes[name])
-        if has_split_chains:
-            return True
         return Changes(copies.made, moved=arrays.made())
 
 
