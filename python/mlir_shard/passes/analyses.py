@@ -55,10 +55,13 @@ class Analyses:
             if changed.without and op == self._root:
                 self._contents = self._contents.without(changed.without)
             # Changed operations are in the root too. Other erased operations are unknown, so nothing else is removed.
-            self._contents |= contents_of_all(changed.ops) | contents_of_all(changed.moved)
+            for ops in filter(len, (changed.ops, changed.moved)):
+                self._contents |= contents_of_all(ops)
             # If only the attributes of an operation have changed, nothing inside it is new.
-            self._contents |= contents_of_all(changed.attributed, alone=True)
-            self._contents |= Contents(attributes=frozenset(changed.everywhere))
+            if len(changed.attributed):
+                self._contents |= contents_of_all(changed.attributed, alone=True)
+            if not self._contents.attributes.issuperset(changed.everywhere):
+                self._contents |= Contents(attributes=frozenset(changed.everywhere))
 
 
 # The analyses of the innermost run of the thread.

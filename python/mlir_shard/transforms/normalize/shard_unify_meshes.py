@@ -24,6 +24,7 @@ from mlir_shard.transforms.normalize.axes_of_ops import axes_in, change_axes, op
 from mlir_shard.transforms.normalize.sub_axis_families import separate_sub_axes
 from mlir_shard.transforms.shardings import (
     Side,
+    distinct_shardings_of,
     listed_meshes,
     set_shardings,
     shardings_in,
@@ -175,10 +176,12 @@ class UnifyMeshes(ModulePass):
         shardings = shardings_in(op) if is_changed else analysis(shardings_in, op)
         if separate_sub_axes(op, shardings):
             is_changed, shardings = True, shardings_in(op)
-        public = [(one, side, shardings_of(one, side)) for one in functions if _is_public(one) for side in Side]
-        meshes = UnitedMeshes(op, shardings, [sharding for _, _, shardings in public for sharding in shardings])
+        public = [one for one in functions if _is_public(one)]
+        in_signatures = (sharding for one in public for side in Side for sharding in shardings_of(one, side))
+        meshes = UnitedMeshes(op, shardings, in_signatures)
         if not meshes.are_several:
             return is_changed
+        before = [(one, side, shardings_of(one, side)) for one in public for side in Side]
         manual = [one for one in operations_named(op, _MANUAL) if _is_ordered_otherwise(one, meshes)]
         kept = [entry for computation in manual for entry in shardings_within(computation)]
         meshes.change_axes()
@@ -187,8 +190,8 @@ class UnifyMeshes(ModulePass):
             holder.attributes[name] = sdy.attribute(_each(value, meshes.in_own_order), op.context)
         for computation in manual:
             _reshard_around(computation, meshes)
-        for function, side, before in public:
-            _keep_order(function, side, before, meshes)
+        for function, side, of_side in before:
+            _keep_order(function, side, of_side, meshes)
         meshes.tidy()
         return True
 
@@ -201,10 +204,10 @@ def _spread_single_devices(function: Any) -> bool:
     """Replicates the arguments and results that are on a single device."""
     meshes, is_changed = listed_meshes(function), False
     for side in Side:
-        shardings = shardings_of(function, side)
-        single = {one for one in set(shardings) if is_on_one_device(one, meshes)}
+        single = {one for one in distinct_shardings_of(function, side) if is_on_one_device(one, meshes)}
         if single:
-            set_shardings(function, side, [None if one in single else one for one in shardings])
+            replicated = [None if one in single else one for one in shardings_of(function, side)]
+            set_shardings(function, side, replicated)
             is_changed = True
     return is_changed
 
