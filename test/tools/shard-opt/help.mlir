@@ -48,7 +48,7 @@
 
 // PIPELINE: --spmd-pipeline: Converts a module with a few annotations to the local program
 // PIPELINE: A pipeline.
-// PIPELINE: `shard-propagate` decides all shardings
+// PIPELINE: Decides all shardings by `shard-propagate`
 // PIPELINE: These run, where there is something for them to do: shard-check-annotations, {{.*}}
 // PIPELINE: Options, as in --spmd-pipeline={{.*}}:
 // PIPELINE: overlap {{ *}}- compute while messages are under way
