@@ -29,7 +29,7 @@ public:
 
   std::size_t size() const { return entries.size(); }
 
-  // Returns the first entry with this hash for which `isEqual` returns true; null if there is none.
+  // Returns the first entry with this hash for which `isEqual` returns true; null if none exists.
   template <typename IsEqual> const Entry *find(std::uint64_t hash, const IsEqual &isEqual) const {
     for (std::size_t slot = hash & mask(); slots[slot] >= 0; slot = (slot + 1) & mask())
       if (const Entry &entry = entries[slots[slot]]; entry.hash == hash && isEqual(entry))
@@ -141,7 +141,7 @@ private:
     kept.erase(std::remove_if(begin, kept.end(), isInside), kept.end());
   }
 
-  // Replaces the uses of an operation by an equal operation. If there is none, adds the operation to `known`.
+  // Replaces the uses of an operation by an equal operation. If none exists, adds the operation to `known`.
   bool isReplaced(MlirOperation op, std::int64_t number, bool isCommutative, KnownOps &known) {
     readOperands(op, isCommutative, operands);
     std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(number));

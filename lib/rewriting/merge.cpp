@@ -43,7 +43,7 @@ public:
   const std::vector<MlirOperation> &kept() const { return ofOthers; }
 
 private:
-  // Replaces `op` by an equal operation that precedes it. Returns false if there is none.
+  // Replaces `op` by an equal operation that precedes it. Returns false if none exists.
   bool merged(MlirOperation op, MlirBlock block) {
     if (wanted.find(capi.mlirOperationGetName(op).pointer) == PointerMap::absent)
       return false;

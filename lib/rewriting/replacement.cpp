@@ -57,7 +57,7 @@ std::vector<MlirType> typesOf(const Capi &capi, const std::vector<MlirValue> &va
   return types;
 }
 
-// Returns the link with the given name that is the only use of a value; null if there is none.
+// Returns the link with the given name that is the only use of a value; null if none exists.
 MlirOperation linkOf(const Capi &capi, MlirValue value, MlirIdentifier name) {
   const MlirOpOperand use = capi.mlirValueGetFirstUse(value);
   if (!use || capi.mlirOpOperandGetNextUse(use))

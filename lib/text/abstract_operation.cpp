@@ -21,7 +21,7 @@ std::size_t lineEnd(std::string_view text, std::size_t offset) {
   return end;
 }
 
-// Returns the end of the label of a block at the beginning of a region; nullopt if there is no label.
+// Returns the end of the label of a block at the beginning of a region; nullopt if it has no label.
 std::optional<std::size_t> labelEnd(std::string_view text, std::size_t position) {
   while (position < text.size() && isSpace(text[position]))
     ++position;
@@ -48,7 +48,7 @@ std::size_t skipValue(std::string_view text, std::size_t position) {
 }
 
 // Appends a part of the text of an operation, up to a location. Returns the offset of the location, or the end of the
-// part if there is none; nullopt if a string contains a `%`.
+// part if none exists; nullopt if a string contains a `%`.
 std::optional<std::size_t> append(std::string_view text, Span part, AbstractOperation &to) {
   auto [position, end] = part;
   constexpr std::string_view location = " loc(";

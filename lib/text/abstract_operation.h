@@ -22,7 +22,7 @@ struct AbstractOperation {
   std::vector<std::string_view> values; // The names of the values, in order.
   std::vector<std::size_t> places;      // The offsets of the values in `text`.
   std::size_t start, end;               // The offsets of the operation's name and of its end, in the source.
-  std::optional<Span> body;             // The region without its braces and its label; nullopt if there is none.
+  std::optional<Span> body;             // The region without its braces and its label; nullopt if none exists.
 
   // Returns the offset in the source that corresponds to an offset of `text` before the region.
   std::size_t offsetOf(std::size_t abstract) const;
@@ -43,7 +43,7 @@ public:
 
   std::string before(const AbstractOperation &op) const { return joined(partsBefore, op); }
   std::string behind(const AbstractOperation &op) const { return joined(partsBehind, op); }
-  // Returns the part of the source with the arguments of the region; nullopt if there are none.
+  // Returns the part of the source with the arguments of the region; nullopt if none exist.
   std::optional<Span> arguments(const AbstractOperation &op) const;
   const std::string &opening() const { return textOpening; }
   const std::string &closing() const { return textClosing; }

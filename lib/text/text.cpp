@@ -29,7 +29,7 @@ bool startsComment(std::string_view text, std::size_t position) {
   return text[position] == '/' && position + 1 < text.size() && text[position + 1] == '/';
 }
 
-// Skips a string or a comment that starts at `position`. Returns false if there is none.
+// Skips a string or a comment that starts at `position`. Returns false if none exists.
 bool skipStringOrComment(std::string_view text, std::size_t &position) {
   if (text[position] == '"')
     position = skipString(text, position);

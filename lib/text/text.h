@@ -26,13 +26,13 @@ std::size_t skipSpace(std::string_view text, std::size_t position);
 // `namespaces`. Names inside other strings and inside comments are left out.
 std::vector<std::size_t> findNames(std::string_view text, const std::vector<std::string_view> &namespaces);
 
-// Returns the offset of the bracket that closes the one at `open`, which is one of ( [ { <; npos if there is none.
+// Returns the offset of the bracket that closes the one at `open`, which is one of ( [ { <; npos if none exists.
 // Brackets in strings and comments are ignored; < and > are only matched for an opening <, except in `->`, `<=` and
 // `>=`.
 std::size_t findClosing(std::string_view text, std::size_t open);
 
 // Returns the offset of the first bracket ( [ { outside of strings and comments that is nested in `most` others; npos
-// if there is none.
+// if none exists.
 std::size_t findDeepBracket(std::string_view text, std::size_t most);
 
 // Returns whether a text is a single operation `module` in custom syntax, besides aliases and comments. Returns false

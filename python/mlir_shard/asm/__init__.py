@@ -55,7 +55,7 @@ def parse_value(mnemonic: str, text: str, dialect: str = "sdy") -> Any:
 
 
 def mnemonic_of_type(type_: type, dialect: str = "sdy") -> str:
-    """Returns the mnemonic of the attribute whose values are of a class. Raises TypeError if there is none."""
+    """Returns the mnemonic of the attribute whose values are of a class. Raises TypeError if none exists."""
     for mnemonic, known in SYNTAXES[dialect].value_types.items():
         if known is type_:
             return mnemonic
@@ -63,7 +63,7 @@ def mnemonic_of_type(type_: type, dialect: str = "sdy") -> str:
 
 
 def mnemonic_of(value: Any, dialect: str = "sdy") -> str:
-    """Returns the mnemonic of the attribute that has `value` as a value. Raises TypeError if there is none."""
+    """Returns the mnemonic of the attribute that has `value` as a value. Raises TypeError if none exists."""
     return mnemonic_of_type(type(value), dialect)
 
 

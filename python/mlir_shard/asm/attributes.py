@@ -113,7 +113,7 @@ class DialectSyntax:
         return str(text).lstrip(" ")
 
     def attribute(self, mnemonic: str) -> AttrDef:
-        """Returns the definition of the attribute `mnemonic`. Raises KeyError if there is none."""
+        """Returns the definition of the attribute `mnemonic`. Raises KeyError if none exists."""
         found = self.definition.attribute(mnemonic)
         if found is None:
             raise KeyError(mnemonic)

@@ -94,7 +94,7 @@ class Cursor:
         return f"`{rest}`" if rest else "the end of the text"
 
     def required(self, token: T | None, expected: str) -> T:
-        """Returns the token that has been read. Raises AsmSyntaxError if there is none."""
+        """Returns the token that has been read. Raises AsmSyntaxError if none exists."""
         if token is None:
             raise self.error(f"expected {expected}, found {self.found()}")
         return token
@@ -147,22 +147,22 @@ class Cursor:
         return match[0]
 
     def identifier(self) -> str | None:
-        """Reads an identifier; returns None if there is none."""
+        """Reads an identifier; returns None if none exists."""
         return self._match(_IDENTIFIER)
 
     def dotted_identifier(self) -> str | None:
-        """Reads an identifier that may contain dots; returns None if there is none."""
+        """Reads an identifier that may contain dots; returns None if none exists."""
         return self._match(_DOTTED_IDENTIFIER)
 
     def integer(self) -> int | None:
-        """Reads an integer; returns None if there is none."""
+        """Reads an integer; returns None if none exists."""
         start, digits = self._next(), self._match(_INTEGER)
         if digits is not None and len(digits) > _MOST_DIGITS:
             raise self.error(f"an integer of {len(digits)} digits is too large", start)
         return None if digits is None else int(digits)
 
     def string(self) -> str | None:
-        """Reads a string literal and returns its value; None if there is none."""
+        """Reads a string literal and returns its value; None if none exists."""
         start, literal = self._next(), self._match(_STRING)
         return None if literal is None else self._unescape(literal[1:-1], start + 1)
 
@@ -175,18 +175,18 @@ class Cursor:
         return as_text(unescape(literal))
 
     def symbol(self) -> str | None:
-        """Reads a symbol reference and returns it without its `@`; None if there is none."""
+        """Reads a symbol reference and returns it without its `@`; None if none exists."""
         start, literal = self._next(), self._match(_SYMBOL)
         if literal is None:
             return None
         return self._unescape(literal[2:-1], start + 2) if literal.startswith('@"') else literal[1:]
 
     def value_name(self) -> str | None:
-        """Reads the name of an SSA value, such as `%0#1`; returns None if there is none."""
+        """Reads the name of an SSA value, such as `%0#1`; returns None if none exists."""
         return self._match(_VALUE)
 
     def closing(self) -> int:
-        """Returns the offset of the bracket that closes the next one. Raises AsmSyntaxError if there is none."""
+        """Returns the offset of the bracket that closes the next one. Raises AsmSyntaxError if none exists."""
         self.skip_space()
         close = _native.find_closing(self.text, self.position)
         if close < 0:

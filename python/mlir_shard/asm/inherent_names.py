@@ -53,7 +53,7 @@ def _generated(dialect: str) -> str:
 
 @cache
 def _wrappers(dialect: str) -> dict[str, Any]:
-    """Returns the wrappers of a dialect by operation name; empty if there are none."""
+    """Returns the wrappers of a dialect by operation name; empty if none exist."""
     try:
         found = vars(host.module(_generated(dialect))).values()
     except host.HostError:

@@ -37,7 +37,7 @@ def to_host(text: str) -> _native.HostText:
 
 
 def _start(region: RegionText) -> str:
-    """Returns the text of a region before its arguments, or before its body if there are none."""
+    """Returns the text of a region before its arguments, or before its body if none exist."""
     return "{" if region.arguments is None else "{^bb0("
 
 

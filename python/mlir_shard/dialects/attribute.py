@@ -74,7 +74,7 @@ def _text(value: Any) -> tuple[str, str]:
 def to_attribute(value: Any, context: Any = None) -> Any:
     """Returns the attribute for `value`: an attribute as it is, a dataclass of `mlir_shard.sharding` converted.
 
-    Raises TypeError if there is no attribute for the value.
+    Raises TypeError if no attribute represents the value.
     """
     if isinstance(value, ir.Attribute):
         return value
@@ -99,5 +99,5 @@ def value_or_none(attribute: Any, kind: type) -> Any | None:
 
 
 def value_of(op: Any, name: str, kind: type) -> Any | None:
-    """Returns the value of the attribute `name` of an op, as `value_or_none` does; None if there is none."""
+    """Returns the value of the attribute `name` of an op, as `value_or_none` does; None if none exists."""
     return value_or_none(op.attributes.get(name), kind)

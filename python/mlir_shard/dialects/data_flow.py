@@ -50,7 +50,7 @@ def ancestors(op: Any) -> Iterator[Any]:
 
 
 def edge_owner(value: Any) -> Any | None:
-    """Returns the owner of the data-flow edge that has `value` as a target; None if there is no such edge."""
+    """Returns the owner of the data-flow edge that has `value` as a target; None if no such edge exists."""
     op = owning_op(value)
     if op.name not in DATA_FLOW_OPS:
         edges = edges_of(op)
@@ -76,7 +76,7 @@ def shardable_value(value: Any) -> Any | None:
 def sharding_of(value: Any) -> TensorSharding | None:
     """Returns the sharding of a value for its users, which is attached to it or to the owner of its data-flow edge.
 
-    Inside a manual computation the manual axes are removed. Returns None if there is no sharding or if the attribute
+    Inside a manual computation the manual axes are removed. Returns None without a sharding, or if the attribute
     cannot be read.
     """
     owner = value.owner

@@ -181,7 +181,7 @@ def _known(*names: str) -> Callable[[KnownEdgeFunction], KnownEdgeFunction]:
 
 
 def _registered(name: str) -> _Entry | None:
-    """Returns the registration of a dialect for ops of a name; None if there is none."""
+    """Returns the registration of a dialect for ops of a name; None if none exists."""
     entry = _entries.get(name)
     return entry if isinstance(entry, _Entry) else None
 

@@ -111,7 +111,7 @@ def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
 
 
 def _line_of(error: Exception, function: Callable[..., Any]) -> str:
-    """Describes the innermost line in the file of the function that raised the error; empty if there is none."""
+    """Describes the innermost line in the file of the function that raised the error; empty if none exists."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if code is not None and frame.filename == code.co_filename]

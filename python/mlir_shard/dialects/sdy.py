@@ -75,7 +75,7 @@ def sharding_key_of(name: str) -> str:
 
 
 def get_sharding(value: Any) -> TensorSharding | None:
-    """Returns the sharding attached to a function's argument or an operation's result; None if there is none."""
+    """Returns the sharding attached to a function's argument or an operation's result; None if none exists."""
     if isinstance(value, ir.BlockArgument):
         return _get_argument_sharding(value)
     op = value.owner.operation
@@ -133,7 +133,7 @@ def rank_of(type_: Any) -> int:
 
 
 def get_result_sharding(function: Any, index: int) -> TensorSharding | None:
-    """Returns the sharding of result `index` of a `func.func`; None if there is none."""
+    """Returns the sharding of result `index` of a `func.func`; None if none exists."""
     return _get_function_sharding(function.operation, "res_attrs", index)
 
 

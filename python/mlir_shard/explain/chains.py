@@ -218,7 +218,7 @@ def _position(ref: EdgeValueRef, node: TracedNode) -> int:
 
 
 def dim_with(sharding: TensorSharding | None, axis: AxisRef) -> int | None:
-    """Returns the dimension that is sharded on an axis, or on part of it; None if there is none."""
+    """Returns the dimension that is sharded on an axis, or on part of it; None if none exists."""
     for dim, of in enumerate(() if sharding is None else sharding.dim_shardings):
         if any(one.overlaps(axis) for one in of.axes):
             return dim

@@ -104,7 +104,7 @@ class Explanation:
         return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40em; border: 0"></iframe>'
 
     def query(self, tensor: Tensor) -> str | None:
-        """Returns a query that means a tensor and no other one, None if there is none."""
+        """Returns a query that means a tensor and no other one, None if none exists."""
         numbered = tensor.op in ("argument", "result")
         asked = [f"{tensor.op} {tensor.index}"] if numbered else [tensor.name]
         place = tensor.place

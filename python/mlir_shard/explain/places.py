@@ -141,7 +141,7 @@ class SourceTexts:
         return ""
 
     def argument_name(self, place: Place) -> str:
-        """Returns the name of the argument whose definition is at a place; empty if there is none."""
+        """Returns the name of the argument whose definition is at a place; empty if none exists."""
         found = _VALUE.match(self._line(place)[place.column - 1 :][:_LONGEST].decode(errors="replace"))
         return found[0] if found else ""
 

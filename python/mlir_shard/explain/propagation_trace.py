@@ -227,7 +227,7 @@ class PropagationTrace:
         return self._place_of[results[0]] if results else None
 
     def tensor_of_argument(self, function: str, index: int) -> int | None:
-        """Returns the number of the tensor of an argument of a function; None if there is none."""
+        """Returns the number of the tensor of an argument of a function; None if none exists."""
         op = next((op for op, symbol in self._symbols.items() if symbol == function), -1)
         return next((v + 1 for v, place in self._argument_of.items() if place == (op, index)), None)
 

@@ -53,7 +53,7 @@ def read_limits(text: str, names: Sequence[str], *, may_be_relative: bool = Fals
     """Reads `bytes=10MiB,time=2ms`, or `bytes=5%` where limits may be relative.
 
     Raises:
-        ValueError: a name is not in `names` or given twice, an amount is invalid, or there is no limit.
+        ValueError: a name is not in `names` or given twice, an amount is invalid, or no limit is given.
     """
     found: dict[str, Limit] = {}
     for item in filter(None, map(str.strip, text.split(","))):
@@ -103,7 +103,7 @@ def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
     """Returns the memory that a device needs for the public function of a local program that needs the most.
 
     Raises:
-        PassFailure: it cannot be predicted, or there is no such function.
+        PassFailure: it cannot be predicted, or the function does not exist.
     """
     entries = entries_of(module)
     if not entries:

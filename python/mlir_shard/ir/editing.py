@@ -343,7 +343,7 @@ def operations_where(root: Any, is_wanted: Callable[[str], bool]) -> list[Any]:
 
 
 def op_in_block(op: Any, block: Any) -> Any | None:
-    """Returns the op of a block that is `op` or contains it. None if there is no such op."""
+    """Returns the op of a block that is `op` or contains it. None if the block does not contain it."""
     while op.name != "func.func" and op.block != block:
         if op.parent is None:
             return None

@@ -23,7 +23,7 @@ class Pattern:
     returns False. Options of passes select patterns by `name` and `label`.
 
     operands: names of operations: the pattern matches only if the first operand is defined by an operation of one of
-        these names, or by one that is rewritten to such an operation. None if there is no such constraint.
+        these names, or by one that is rewritten to such an operation. None allows any operand.
     may_match: returns whether an operation may match, from its types and attributes, from the operations that define
         its operands, and from whether its results are used; None if any may.
     """

@@ -55,7 +55,7 @@ def combining(name: str, type_: Any, operands: Sequence[Any], combiner: str, **a
 
 
 def tensor(element_type: Any, *shape: int) -> Any:
-    """Returns a tensor type with the sizes `shape`, that of a scalar if there are none."""
+    """Returns a tensor type with the sizes `shape`, that of a scalar if none exist."""
     return ir.RankedTensorType.get(list(shape), element_type)
 
 

@@ -258,7 +258,7 @@ class EnumDef:
     width: int = 32
 
     def case(self, key: str | int) -> EnumCase | None:
-        """Returns the case with this symbol, keyword or integer value; None if there is none."""
+        """Returns the case with this symbol, keyword or integer value; None if none exists."""
         for case in self.cases:
             if key in (case.symbol, case.text) or (isinstance(key, int) and key == case.value):
                 return case
@@ -279,15 +279,15 @@ class DialectDef:
     enums: tuple[EnumDef, ...] = ()
 
     def op(self, mnemonic: str) -> OpDef | None:
-        """Returns the op of a mnemonic; None if there is none."""
+        """Returns the op of a mnemonic; None if none exists."""
         return next((op for op in self.ops if op.mnemonic == mnemonic), None)
 
     def attribute(self, mnemonic: str) -> AttrDef | None:
-        """Returns the attribute of a mnemonic; None if there is none."""
+        """Returns the attribute of a mnemonic; None if none exists."""
         return next((attribute for attribute in self.attributes if attribute.mnemonic == mnemonic), None)
 
     def enum(self, name: str) -> EnumDef | None:
-        """Returns the enum of a name; None if there is none."""
+        """Returns the enum of a name; None if none exists."""
         return next((enum for enum in self.enums if enum.name == name), None)
 
 

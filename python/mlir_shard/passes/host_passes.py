@@ -110,7 +110,7 @@ def make(name: str, option_text: str = "") -> HostPass:
     """Makes a pass of the host with options.
 
     Raises:
-        HostPassError: there is no such pass, or it does not take one of the options.
+        HostPassError: the pass does not exist, or does not take one of the options.
     """
     given = f"{name}{{{option_text}}}" if option_text.strip() else name
     printed, refused = _parse(f"any({given})")

@@ -96,7 +96,7 @@ def declared(name: str, type_: Any, field: dataclasses.Field[Any]) -> Option:
     """Returns the option that the dataclass field `field` of type `type_` declares.
 
     Raises:
-        TypeError: the type cannot be read from text, or there is no default value.
+        TypeError: the type cannot be read from text, or the default value is missing.
     """
     declaration = field.metadata.get(_METADATA, Declaration("", None))
     if field.default is dataclasses.MISSING:
@@ -152,7 +152,7 @@ _DELIMITER = re.compile("[{}\"']")
 
 
 def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
-    """Yields the (name, value, offset) of each option in `text`; the value is None if there is no `=`.
+    """Yields the (name, value, offset) of each option in `text`; the value is None without `=`.
 
     Raises:
         OptionError: a brace or a quote is not closed, or an option has no name.

@@ -181,8 +181,8 @@ def register(pass_class: PassClass) -> PassClass:
     """Registers a subclass of `Pass` under its name: a class decorator.
 
     Raises:
-        RegistrationError: the name is invalid, built in, or taken by another pass, there is no method `run`, or the
-            type of an option cannot be read from text.
+        RegistrationError: the name is invalid, built in, or taken by another pass, the method `run` is missing, or
+            the type of an option cannot be read from text.
     """
     if not (isinstance(pass_class, type) and issubclass(pass_class, Pass)):
         raise RegistrationError(f"{pass_class!r} is not a subclass of mlir_shard.Pass")
@@ -265,7 +265,7 @@ def search(package: str) -> None:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """Returns the registered pass of that name. If there is none yet, imports the module that should declare it."""
+    """Returns the registered pass of that name. If none exists yet, imports the module that should declare it."""
     if name not in _passes:
         _import_modules(name)
     return _passes.get(name)

@@ -17,7 +17,7 @@ from mlir_shard.passes.registry import Pass, Pipeline
 class PipelineError(ValueError):
     """An error of a pipeline that cannot be run: malformed text, an unknown name or option, a wrong nesting.
 
-    `text` is the pipeline's text, empty if there is none, and `offset` is the position of the error in it, in
+    `text` is the pipeline's text, empty if none exists, and `offset` is the position of the error in it, in
     characters.
     """
 
@@ -249,7 +249,7 @@ def make(name: str, options: str = "", anchor: str = MODULE, active: tuple[str, 
     `active` names the pipelines that are being expanded.
 
     Raises:
-        PipelineError: there is no such pass or pipeline, or a pipeline contains itself.
+        PipelineError: a pass or pipeline does not exist, or a pipeline contains itself.
         OptionError: an option is unknown or has an invalid value.
     """
     pass_class = registry.find_pass(name)

@@ -277,7 +277,7 @@ def move_of(grid: Grid, step: CollectiveStep) -> Move | None:
 
 
 def together(steps: Sequence[OneDimStep]) -> Move | None:
-    """Returns the steps as one move; None if there are none."""
+    """Returns the steps as one move; None if none exist."""
     if len(steps) > 1:
         return Together(tuple(steps))
     return steps[0] if steps else None

@@ -50,7 +50,7 @@ Meshes = Mapping[str, Mesh]
 
 
 class ReshardError(ValueError):
-    """Shardings between which there are no steps; the message has the reason."""
+    """The error for shardings that no steps connect; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ def reduction_except(source: TensorSharding, kept: Axes, mesh: Mesh) -> ReduceAl
 
 
 def steps_to_unreduced(source: TensorSharding, target: TensorSharding, meshes: Meshes) -> tuple[ShardingStep, ...]:
-    """The steps that make the tensor partial along the axes that the target is, and the source is not yet.
+    """Returns the steps that make the tensor partial along the unreduced axes that the target adds to the source's.
 
-    None at all where there are no such axes; else they end with the dimensions of the target. The unreduced axes of the
-    source have to be some of the target's. Raises ReshardError where the meshes differ.
+    They are empty if the target adds none; else they end with the dimensions of the target. The unreduced axes of the
+    source must be a subset of the target's. Raises ReshardError if the meshes differ.
     """
     if not target.unreduced_axes:
         return ()

@@ -98,8 +98,7 @@ class TensorLayout:
     """A tensor of `shape`, in elements, under a sharding on a mesh.
 
     Shards have ceildiv sizes: the last ones of a dimension may be short or empty. On a maximal mesh, where a sharding
-    has rank 0, the one device holds the entire tensor. Raises ValueError if the sharding does not fit the mesh or the
-    shape.
+    has rank 0, one device holds all elements. Raises ValueError if the sharding does not fit the mesh or the shape.
     """
 
     sharding: TensorSharding

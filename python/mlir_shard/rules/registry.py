@@ -136,7 +136,7 @@ def registrations() -> int:
 
 
 def entry_of(op: Any) -> Entry | None:
-    """Returns the registration of the rule of an op; None if there is none."""
+    """Returns the registration of the rule of an op; None if none exists."""
     for name in registered_names(op):
         entry = _by_name.get(name) or _by_dialect.get(name.removesuffix(".*"))
         if entry is not None:

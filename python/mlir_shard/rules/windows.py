@@ -284,7 +284,7 @@ def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
 
 
 def dim_of(factor: int, mapping: TensorMapping) -> int | None:
-    """Returns the dimension of a tensor that is made of only this factor; None if there is none."""
+    """Returns the dimension of a tensor that is made of only this factor; None if none exists."""
     return next((dim for dim, of in enumerate(mapping.dim_mappings) if of.factor_indices == (factor,)), None)
 
 

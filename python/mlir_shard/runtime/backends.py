@@ -90,7 +90,7 @@ def backend(
         verify_repetition: whether each op is also decided individually, and differences are errors.
 
     Raises:
-        RunError: there is no such engine, or a package that it needs is missing.
+        RunError: the engine does not exist, or a package that it needs is missing.
     """
     if collectives is not None and collectives not in COLLECTIVES:
         raise RunError(f"unknown collectives '{collectives}': choose {' or '.join(COLLECTIVES)}")

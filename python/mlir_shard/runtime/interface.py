@@ -129,7 +129,7 @@ def _erase_callers(module: Any, function: Any) -> None:
 def entry_function(module: Any, name: str) -> Any:
     """Returns the `func.func` of a name, or the only public function if `main` is wanted and does not exist.
 
-    Raises RunError if there is none, or it has no body.
+    Raises RunError if none exists, or it has no body.
     """
     named = {one: op for one, op in functions(module).items() if len(op.regions[0].blocks)}
     if name in named:

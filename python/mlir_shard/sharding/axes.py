@@ -218,7 +218,7 @@ def axes_difference(axes: Iterable[AxisRef], removed: Sequence[AxisRef], mesh: M
 
 
 def prefix_without_overlap(axis: AxisRef, others: Iterable[AxisRef]) -> AxisRef | None:
-    """Returns the largest prefix of `axis` that overlaps none of `others`. None if there is none."""
+    """Returns the largest prefix of `axis` that overlaps none of `others`. None if none exists."""
     result: AxisRef | None = axis
     for other in others:
         if result is None:

@@ -140,7 +140,7 @@ def device_blocks(sharding: TensorSharding, mesh: Mesh, device: int) -> tuple[in
 def device_box(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int], device: int) -> Box:
     """Returns the box of the global tensor of the given shape that the device holds.
 
-    On a maximal mesh the only device holds the entire tensor. Raises ValueError if the mesh has no such device, or the
+    On a maximal mesh the tensor is on the only device. Raises ValueError if the mesh has no such device, or the
     ranks of the sharding and the shape differ.
     """
     blocks = device_blocks(sharding, mesh, device)
@@ -152,7 +152,7 @@ def device_box(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int], devic
 
 
 def unreduced_index(sharding: TensorSharding, mesh: Mesh, device: int) -> int:
-    """Returns the index of the partial value that the device holds, 0 if there are no unreduced axes.
+    """Returns the index of the partial value that the device holds, 0 without unreduced axes.
 
     To make a tensor unreduced without computing anything, the devices of index 0 take the value, the others the
     neutral element of the reduction.

@@ -54,7 +54,7 @@ class Mesh:
     axes: tuple[MeshAxis, ...]
     device_ids: tuple[int, ...]
     total_size: int = field(init=False, repr=False, compare=False)
-    """The number of devices; 1 if there are no axes."""
+    """The number of devices; 1 without axes."""
     _index_of: dict[str, int] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -131,11 +131,11 @@ class Mesh:
         return name in self._index_of
 
     def axis_size(self, name: str) -> int:
-        """Returns the size of the named axis. Raises ValueError if there is none."""
+        """Returns the size of the named axis. Raises ValueError if none exists."""
         return self.axes[self.axis_index(name)].size
 
     def axis_index(self, name: str) -> int:
-        """Returns the position of the named axis, 0 for the major one. Raises ValueError if there is none."""
+        """Returns the position of the named axis, 0 for the major one. Raises ValueError if none exists."""
         index = self._index_of.get(name)
         if index is None:
             raise ValueError(f'axis "{name}" is not in the mesh {self}')

@@ -110,7 +110,7 @@ class Verifier:
         return False
 
     def problems(self) -> tuple[Diagnostic, ...]:
-        """Returns the deviations from expectations, as errors; empty if there are none."""
+        """Returns the deviations from expectations, as errors; empty if none exist."""
         missing = [
             error(f'expected {one.severity} "{one.text}" was not produced', one.position)
             for one in self._expected

@@ -81,7 +81,7 @@ def set_argument_shardings(op: Any, shardings: Sequence[TensorSharding]) -> None
 
 
 def result_shardings(op: Any) -> tuple[TensorSharding, ...] | None:
-    """Returns the shardings of the results of an op with data-flow edges, or of a call; None if there are none."""
+    """Returns the shardings of the results of an op with data-flow edges, or of a call; None if none exist."""
     key = _results_attribute(op)
     if key not in op.attributes:
         return None
@@ -153,7 +153,7 @@ def sink_known_edges(ops: Sequence[Any]) -> OperationList:
 
 
 def take_shardings(computations: Sequence[Any]) -> list[tuple[Shardings | None, Shardings | None]]:
-    """Returns the shardings of the arguments and of the results of each computation, None if there are none.
+    """Returns the shardings of the arguments and of the results of each computation, None if none exist.
 
     These are the shardings of its edges, which are erased; a missing one is open on the first one's mesh. If all are
     missing, they are the computation's own.
@@ -185,7 +185,7 @@ def _attributes(ops: Sequence[Any], side: Side) -> list[tuple[Any, ...]]:
 
 
 def _own(op: Any, side: Side) -> Shardings | None:
-    """Returns the shardings in the attributes of an op; None if there are none, or if they cannot be read."""
+    """Returns the shardings in the attributes of an op; None if none exist, or if they cannot be read."""
     if side is Side.ARGUMENTS:
         return body_shardings(op)
     shardings = value_of(op, _results_attribute(op), TensorShardingPerValue)

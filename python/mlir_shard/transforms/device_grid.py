@@ -105,7 +105,7 @@ class DeviceGrid:
     def for_shardings(name: str, mesh: Mesh, axes: Iterable[AxisRef]) -> DeviceGrid:
         """Returns the coarsest grid in which each of `axes` is one or several grid axes.
 
-        Raises GridError if there is none, as two sub-axes cut an axis at sizes that do not divide each other.
+        Raises GridError if none exists, as two sub-axes cut an axis at sizes that do not divide each other.
         """
         if mesh.device_ids:
             raise GridError(f"the devices of mesh @{name} are permuted, and a grid numbers its devices in order")

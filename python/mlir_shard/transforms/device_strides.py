@@ -84,7 +84,7 @@ def cuts_by(mesh: Mesh, axes: Iterable[AxisRef], devices: int) -> list[int] | No
 
 
 def _runs_of(offsets: list[int]) -> tuple[Run, ...]:
-    """Returns the longest runs, built from the minor-most device on; if there are none, one run of stride 0."""
+    """Returns the longest runs, built from the minor-most device on; if none exist, one run of stride 0."""
     found: list[Run] = []
     unit = 1
     while len(offsets) > 1:

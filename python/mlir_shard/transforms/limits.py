@@ -61,7 +61,7 @@ def _types(op: Any) -> Iterator[Any]:
 
 
 def _definition(module: Any, name: str) -> Any:
-    """Returns the operation that defines a mesh, or the module if there is none."""
+    """Returns the operation that defines a mesh, or the module if none exists."""
     for op in module.regions[0].blocks[0].operations:
         if op.operation.name == "sdy.mesh" and op.operation.attributes["sym_name"].value == name:
             return op.operation
@@ -74,7 +74,7 @@ def is_dynamic(type_: Any) -> bool:
 
 
 def dynamic_value(op: Any) -> str | None:
-    """Returns a description of the first operand or result of dynamic shape, with its type; None if there is none."""
+    """Returns a description of the first operand or result of dynamic shape, with its type; None if none exists."""
     for kind, values in (("operand", op.operands), ("result", op.results)):
         for number, value in enumerate(values):
             if is_dynamic(value.type):

@@ -61,7 +61,7 @@ def listed_meshes(op: Any) -> dict[str, Mesh]:
 
 
 def _first_on(mesh: Mesh, root: Any) -> Any:
-    """Returns the first operation below `root` with this inline mesh in an attribute; `root` if there is none."""
+    """Returns the first operation below `root` with this inline mesh in an attribute; `root` if none exists."""
     # The host keeps attributes of sdy as strings.
     texts = (f"mesh{mesh}", f"mesh{mesh}".replace('"', "\\22"))
     for op in ops_below(root):
@@ -179,7 +179,7 @@ def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorShard
 def shardings_per_value(function: Any, side: Side, meshes: Mapping[str, Mesh]) -> TensorShardingPerValue | None:
     """Returns the shardings of all arguments or results; missing ones are open on the first one's mesh.
 
-    Returns None if there is no sharding, or only shardings on a single device.
+    Returns None without shardings, or if all of them are on a single device.
     """
     shardings = shardings_of(function, side)
     ref = next((one.mesh_or_ref for one in shardings if one is not None and not _is_maximal(one, meshes)), None)

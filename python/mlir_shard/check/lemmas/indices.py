@@ -54,7 +54,7 @@ def substituted(entry: Entry, by: Mapping[Any, Entry]) -> Entry:
 
 
 def refined(*factors: Sequence[int]) -> tuple[int, ...] | None:
-    """The coarsest factors of which all the lists, of one product, are products; None if there are none."""
+    """The coarsest factors of which all the lists, of one product, are products; None if none exist."""
     first = factors[0]
     if all(tuple(one) == tuple(first) for one in factors):
         return tuple(first)

@@ -130,7 +130,7 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
 
 @reads("shard.shift")
 def _shift(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Returns the value of the device `offset` before along an axis, which is unknown if there is no such device."""
+    """Returns the value of the device `offset` before along an axis, which is unknown at the border."""
     axis, offset = op.attributes["shift_axis"].value, op.attributes["offset"].value
     mesh = reading.tensors.mesh.axes
     return [reading.tensors.received(values[0], _neighbours(mesh, [axis], -offset, rotates="rotate" in op.attributes))]

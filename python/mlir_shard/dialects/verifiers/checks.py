@@ -128,7 +128,7 @@ def required_string(name: str) -> Check:
 
 
 def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
-    """Returns the value of a signless integer attribute of `width` bits, which is required if there is no `default`."""
+    """Returns the value of a signless integer attribute of `width` bits, which is required without a `default`."""
     if name not in op.attributes:
         if default is None:
             raise Violation(f"needs an attribute '{name}', an integer of type i{width}")
@@ -140,7 +140,7 @@ def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
 
 
 def reduction_op(op: Any) -> ReductionOp:
-    """Returns the value of the attribute `reduction_op`; sum if there is none."""
+    """Returns the value of the attribute `reduction_op`; sum if none exists."""
     value = integer(op, "reduction_op", 32, default=0)
     if not 0 <= value < len(REDUCTION_OPS):
         raise Violation(f"attribute 'reduction_op' must be 0 (sum), 1 (max) or 2 (min), got {value}")
@@ -194,7 +194,7 @@ def shape_of(type_: Any) -> Shape:
 
 
 def plain_shape(type_: Any) -> Shape:
-    """Returns the sizes of a ranked shaped type, None for a dynamic size, or the reason why there is no shape."""
+    """Returns the sizes of a ranked shaped type, None for a dynamic size, or the reason for a missing shape."""
     if not isinstance(type_, ir.ShapedType):
         return NoShape.NOT_SHAPED
     if not type_.has_rank:

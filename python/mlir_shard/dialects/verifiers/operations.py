@@ -320,7 +320,7 @@ def check_sharding_group(op: Any) -> None:
 
 
 def check_constant(op: Any) -> None:
-    """Checks that there is no operand, and one result of the type of the value, a ranked tensor."""
+    """Checks that the op has no operands and one result of the type of the value, a ranked tensor."""
     if len(op.operands) or len(op.results) != 1:
         raise Violation("takes no operand and gives one result")
     if "value" not in op.attributes:

@@ -84,7 +84,7 @@ class CollectiveChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The differences between two programs; false if there are none.
+    """The differences between two programs; false if none exist.
 
     Attributes:
         meshes: the meshes of each program where they differ, as MLIR prints them.

@@ -168,7 +168,7 @@ def _cost(collectives: Sequence[ReportedCollective]) -> Cost:
 
 
 def _first_other(collectives: Sequence[ReportedCollective], others: Sequence[ReportedCollective]) -> str:
-    """Returns the place of the first collective that occurs less often among the others; empty if there is none."""
+    """Returns the place of the first collective that occurs less often among the others; empty if none exists."""
     left = Counter(map(_contents, others))
     for one in collectives:
         left[_contents(one)] -= 1

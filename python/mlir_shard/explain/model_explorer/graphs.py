@@ -25,7 +25,7 @@ _COLORS = ("#1a73e8", "#d93025", "#188038", "#9334e6", "#e37400", "#12858d", "#c
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The ends of a chain: its annotation, and the last of its steps, None if there is none."""
+    """The ends of a chain: its annotation, and the last of its steps, None if none exists."""
 
     dim: int
     axis: AxisRef

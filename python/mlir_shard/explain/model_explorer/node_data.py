@@ -62,7 +62,7 @@ class NodeData:
             function: its name, `@main`, or that of its local graph, `@main (local)`.
 
         Raises:
-            KeyError: there is no such kind or function.
+            KeyError: the kind or the function does not exist.
         """
         name = function.removeprefix("@")
         if self._local is not None and name.endswith(SUFFIX):

@@ -23,7 +23,7 @@ MOST_PERMUTED = 3
 MOST_COMBINED = 4
 """Up to so many, in the order of the grid; of more, one."""
 MOST_USED = 6
-"""With more, there are no candidates: to plan reshards between such shardings takes seconds."""
+"""With more, nothing is a candidate: planning reshards between such shardings takes seconds."""
 
 
 def grid_of(problem: OpProblem) -> Grid:

@@ -25,7 +25,7 @@ class CodeCache:
     directory: Path
 
     def get(self, *key: str | bytes) -> bytes | None:
-        """Returns the content that the same versions of the compilers put under this key; None if there is none."""
+        """Returns the content that the same versions of the compilers put under this key; None if none exists."""
         with contextlib.suppress(OSError):
             return self._path(key).read_bytes()
         return None

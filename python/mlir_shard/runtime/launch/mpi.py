@@ -48,7 +48,7 @@ class MpiInstallation:
     @staticmethod
     @functools.cache
     def find(choice: str = WHEEL) -> MpiInstallation:
-        """Returns the installation that `choice` names; raises RunError if there is none.
+        """Returns the installation that `choice` names; raises RunError if none exists.
 
         choice: `wheel`, the `mpich` package of this interpreter; `system`, the MPI on the path; or a launcher's path.
         """
@@ -125,7 +125,7 @@ def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
 
 
 def site_library() -> Path:
-    """Returns the library for a process that a site's launcher has started; raises RunError if there is none.
+    """Returns the library for a process that a site's launcher has started; raises RunError if none exists.
 
     It is Open MPI's if the launcher is Open MPI's or may be, as one that supports only PMIx, else MPICH's; it is looked
     for beside launchers on the path, in the system, and then in the wheel.

@@ -152,7 +152,7 @@ class NoShape(Enum):
 
 
 Shape = Sequence[int | None] | NoShape
-"""The sizes of a ranked tensor, None for dynamic ones, or the reason why there are no sizes."""
+"""The sizes of a ranked tensor, None for dynamic ones, or the reason for missing sizes."""
 MeshLookup = Callable[[TensorSharding], Mesh | None]
 """The mesh that a sharding is bound to, None if its name is unknown."""
 

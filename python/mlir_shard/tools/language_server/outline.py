@@ -39,7 +39,7 @@ class Symbol:
         word: the name where it is defined.
         op: the name of the op; type: that of a function, empty for others.
         start, end: offsets of the op in the text.
-        parent: the number of the symbol around, -1 if there is none.
+        parent: the number of the symbol around, -1 if none exists.
     """
 
     word: Word

@@ -27,7 +27,7 @@ def received(
     is_zero: bool = False,
     sharding: TensorSharding | None = None,
 ) -> Any:
-    """Returns the value of the shard `offset` before this device's along axes, or padding if there is none.
+    """Returns the value of the shard `offset` before this device's along axes, or padding if none exists.
 
     Args:
         padding: a scalar; None for zero.

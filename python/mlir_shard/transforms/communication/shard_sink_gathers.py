@@ -72,7 +72,7 @@ class SinkGathers(ModulePass):
 
 
 def _before_widening(gather: Any, known: KnownUniform) -> Any | None:
-    """Returns the new all-gather of the operand of a widening cast; None if there is no such cast."""
+    """Returns the new all-gather of the operand of a widening cast; None if no such cast exists."""
     cast = None if dim_of(gather) is None else defining_op(gather.operands[0], *_CASTS)
     if cast is None:
         return None

@@ -162,7 +162,7 @@ def _move_behind(op: Any, value: Any) -> None:
 def _end_of_chain(head: Any) -> Any | None:
     """Returns the last of at least two constraints, each the only use of the one before it, from `head` on.
 
-    Returns None if there is no such chain, if the tensor is sharded, or if others constrain it or the end of the chain.
+    Returns None if no such chain exists, if the tensor is sharded, or if others constrain it or the end of the chain.
     """
     tail = head
     while len(using := users(tail.results[0])) == 1 and using[0].name == CONSTRAINT:

@@ -57,7 +57,7 @@ PATTERNS = (
 
 
 def _batch_position(numbers: SliceNumbers, operand: Any, indices: Any) -> int | None:
-    """Returns the entry of index vectors that is an implicit batch index into dimension 0; None if there is none."""
+    """Returns the entry of index vectors that is an implicit batch index into dimension 0; None if none exists."""
     rank, vector_dim = indices.type.rank, numbers.index_vector_dim
     if numbers.batching or operand.type.rank == 0 or rank == 0 or vector_dim >= rank:
         return None
@@ -114,7 +114,7 @@ def _spans(clamp: Any) -> bool:
 
 
 def _splat(value: Any) -> int | None:
-    """Returns the integer that all elements of a constant, or of a broadcast of one, have; None if there is none."""
+    """Returns the integer that all elements of a constant, or of a broadcast of one, have; None if none exists."""
     while (broadcast := defining_op(value, BROADCAST)) is not None:
         value = broadcast.operands[0]
     constant = defining_op(value, "stablehlo.constant") or defining_op(value, "sdy.constant")

@@ -110,7 +110,7 @@ def _loop_sizes(op: Any) -> tuple[int, ...] | None:
 def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
     """Returns the input for a `tensor.extract`; None if it stays."""
     table, indices = extract.operands[0], list(extract.operands)[1:]
-    # A gather reads slices of one element, and there is none if a size is 0.
+    # A gather reads slices of one element, and none exists if a size is 0.
     if not table.type.has_static_shape or 0 in table.type.shape or isinstance(table.type.element_type, ir.IndexType):
         return None
     if not isinstance(table.owner, ir.Block) and table.owner.operation.block == op.regions[0].blocks[0]:
@@ -164,7 +164,7 @@ def _loop_of_index(op: Any, value: Any) -> int | None:
 
 
 def _counting_dim(tensor: Any) -> int | None:
-    """Returns the dimension along which the elements of a tensor are their own indices; None if there is none."""
+    """Returns the dimension along which the elements of a tensor are their own indices; None if none exists."""
     made = defining_op(tensor)
     if made is not None and made.name == "tensor.expand_shape":
         dim = _counting_dim(made.operands[0])

@@ -130,7 +130,7 @@ class UnitedMeshes:
         return mesh is not None and bool(mesh.axes)
 
     def _ref(self, mesh: Mesh, like: Ref) -> Ref:
-        """Returns the symbol of a mesh: `like` if it is one, else another one, which is new if there is none."""
+        """Returns the symbol of a mesh: `like` if it is one, else another one, which is new if none exists."""
         if isinstance(like, str) and self._meshes[like] == mesh:
             return like
         for name, known in self._meshes.items():

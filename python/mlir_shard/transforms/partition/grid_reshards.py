@@ -157,7 +157,7 @@ class GridReshards:
 
 
 def sliced(dims: Sequence[GridAxes], target: Placement, shape: Shape) -> Resharding | None:
-    """Returns the slice of a replicated tensor along these axes of its dimensions; None if there are no axes."""
+    """Returns the slice of a replicated tensor along these axes of its dimensions; None without axes."""
     move = together([AllSlice(dim, axes) for dim, axes in enumerate(dims) if axes])
     return None if move is None else Resharding(Placement(((),) * len(dims)), (PlacedMove(move, target),), shape)
 

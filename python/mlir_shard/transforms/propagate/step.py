@@ -161,7 +161,7 @@ class Steps:
 
 
 def _says_more(new: TensorSharding, old: TensorSharding | None) -> bool:
-    """Returns whether a sharding differs from the old one or, if there is none, has axes.
+    """Returns whether a sharding differs from the old one or, if none exists, has axes.
 
     Axes along factors may be lost along dimensions.
     """

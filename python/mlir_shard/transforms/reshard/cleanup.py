@@ -92,7 +92,7 @@ class RemoveAllGatherReduceScatterForCMV1(Pass):
 
 
 def _scatter(dot: Any) -> list[Any]:
-    """Returns the reduce-scatter to remove after a matmul, whose result gets its sharding; empty if there is none."""
+    """Returns the reduce-scatter to remove after a matmul, whose result gets its sharding; empty if none exists."""
     result = dot.results[0]
     if not has_one_use(result):
         return []

@@ -20,7 +20,7 @@ def note_gathered_operands(
 ) -> None:
     """Notes the operands of `op` that are gathered along factors of its rule that cannot be sharded.
 
-    `sides` are the shardings of the operands before and after their reshards, None after if there is no reshard.
+    `sides` are the shardings of the operands before and after their reshards, None after for operands without reshards.
     """
     if not (rule.need_replication_factors or rule.permutation_factors):
         return

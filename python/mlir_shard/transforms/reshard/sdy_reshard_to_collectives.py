@@ -114,7 +114,7 @@ def _cost_model(path: str, op: Any) -> CostModel:
 def _check_links(model: CostModel, path: str, op: Any) -> None:
     meshes = listed_meshes(op).values()
     try:
-        # Without named meshes there is no check, as shardings may have their meshes inline.
+        # Without named meshes nothing is checked, as shardings may have their meshes inline.
         if meshes:
             model.check_axes(axis for mesh in meshes for axis in mesh.axis_names)
     except ValueError as error:

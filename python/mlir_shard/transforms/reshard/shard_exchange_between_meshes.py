@@ -95,7 +95,7 @@ def _replace(op: Any, home: Ref, sets: DeviceSets) -> None:
 
 
 def _between(op: Any, source: TensorSharding, target: TensorSharding, sets: DeviceSets) -> list[TensorSharding]:
-    """Returns the shardings after the exchange and the reshard that follows; raises PassFailure if there is no plan."""
+    """Returns the shardings after the exchange and the reshard that follows; raises PassFailure if no plan exists."""
     type_, result = op.operands[0].type, op.results[0]
     before, after = sdy.mesh_of(source, op), sdy.mesh_of(target, op)
     size = element_size(type_) if isinstance(type_, ir.RankedTensorType) else None
