@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decides whether a local program computes what a global one does, with arguments and results in given layouts."""
+"""Decides whether a local program computes the results of a global one, with arguments and results in given layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Signature:
     """The mesh axes that divide each dimension of the arguments and results of a function.
 
     Attributes:
-        orders: for arguments and results, by their number, the devices in the order of positions, if that differs.
+        orders: for arguments and results, by number, the devices in the order of positions, if that is another order.
     """
 
     arguments: tuple[Axes, ...]
@@ -42,7 +42,7 @@ class Certificate:
     """The information that cannot be inferred from the two programs.
 
     Attributes:
-        mesh: the sizes of its axes, major to minor, in the order in which they number devices.
+        mesh: the sizes of the mesh axes, major to minor, in the order in which they number devices.
         devices: the number of the device at each position, if that differs from the position.
         functions: the layouts of the functions that are called from outside.
         loops: hints for loops in the order of the program: the layouts of loop-carried values.
@@ -55,7 +55,7 @@ class Certificate:
 
     @staticmethod
     def read(text: str) -> Certificate:
-        """Reads JSON; raises CertificateError."""
+        """Reads a certificate from JSON. Raises CertificateError if the text is not a certificate."""
         try:
             data = json.loads(text)
             mesh = {str(name): int(size) for name, size in data["mesh"]}
@@ -90,7 +90,7 @@ class Verdict:
         lost: how often an op had no lemma, by the program, the op and the reason.
         trusted: the assumptions of the proof besides the meaning of tensors.
         ops: the number of operations read in both programs.
-        by: whether it is proved by the definition of its ops, on symbols, or by lemmas.
+        by: the method: "symbols", by the definitions of the ops on symbols, or "lemmas".
     """
 
     refusals: list[Refused] = field(default_factory=list)
@@ -115,8 +115,8 @@ def check(whole: Any, local: Any, certificate: Certificate, *, by: str = "") -> 
 
     Args:
         whole, local: modules of one context.
-        by: "symbols" or "lemmas" for one method alone; else symbols if there are few elements, then lemmas, and then
-            symbols again if there are not too many elements.
+        by: "symbols" or "lemmas" for one method alone; by default symbols if there are few elements, then lemmas, then
+            symbols with a higher limit on the number of elements.
     """
     if not certificate.functions:
         raise CertificateError("it names no function")
@@ -171,7 +171,7 @@ def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, lo
         devices = len(local.position_of)
         for at, value in enumerate(shards):
             if own := signature.orders.get("arguments", {}).get(at):
-                # A device has what the one at its place in the order has.
+                # Device own[i] has the shard of position i.
                 shards[at] = tensors.permuted(value, np.argsort(_permutation(own, devices)), "")
         for value, type_ in zip(shards, types[1].inputs, strict=True):
             if local.type_of(type_)[0] != value.shape:
@@ -182,7 +182,7 @@ def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, lo
         if local.sent:
             raise NotCertified("what is sent is not received", "send and recv")
         if local.communicates is not None:
-            # Even if its results are not used: devices wait for each other.
+            # Refused even if its results are unused, because communication synchronizes devices.
             verdict.refusals.append(local.communicates)
         for at, (value, axes, result) in enumerate(zip(expected, signature.results, found, strict=True)):
             if own := signature.orders.get("results", {}).get(at):
@@ -223,7 +223,7 @@ def _difference(at: int, wanted: Any, found: Any, function: Any, local: Program,
 
 
 def devices_of(certificate: Certificate) -> Any:
-    """Returns the position on the mesh of the device of each number."""
+    """Returns the position on the mesh of each device, by the number of the device."""
     positions = np.arange(prod(certificate.mesh.values()))
     if certificate.devices:
         positions[_permutation(certificate.devices, len(positions))] = np.arange(len(positions))

@@ -31,7 +31,7 @@ LOOPS = ("stablehlo.while",)
 BRANCHES = ("stablehlo.if", "stablehlo.case", "scf.if")
 _BETWEEN_TWO = ("shard.send", "shard.recv", "shard.process_multi_index", "shard.process_linear_index")
 MOST_TRIALS = 4
-"""How many pairs of a loop and layouts are tried for a loop of the local program."""
+"""The number of pairs of a loop and layouts that are tried for a loop of the local program."""
 
 
 @reads("sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier", "sdy.sharding_group")
@@ -50,7 +50,7 @@ _OF_TILES = frozenset(
 
 
 class Refused(Exception):
-    """A program that is not proved: where, and what fails."""
+    """Raised if a program is not proved, with the op and the failure."""
 
     def __init__(self, op: Any, failure: NotCertified) -> None:
         super().__init__(failure.message)
@@ -59,7 +59,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of the global program: what it starts with, and its results by what its regions make."""
+    """A loop of the global program: its initial and carried values, those that its regions make, and its results."""
 
     depth: int
     initial: list[Value]
@@ -69,7 +69,7 @@ class Loop:
 
 
 class Program(Reading):
-    """A program that is read; the global one records its loops, and the local one is compared with them."""
+    """A program that is read; the global one records its loops, and those of the local one are compared with them."""
 
     def __init__(
         self, tensors: Tensors, name: str, module: Any, positions: Any, hints: Sequence[Any], axis_names: Sequence[str]
@@ -96,14 +96,14 @@ class Program(Reading):
         self._depth = 0
 
     def read(self, name: str, arguments: Sequence[Value]) -> list[Value]:
-        """The results of a function."""
+        """Returns the results of a function."""
         function = self.functions.get(name)
         if function is None or not len(function.regions[0].blocks):
             raise NotCertified(f"function @{name} has no body", "call")
         return self.block(function.regions[0].blocks[0], arguments)
 
     def block(self, block: Any, arguments: Sequence[Value]) -> list[Value]:
-        """The operands of the terminator of a block."""
+        """Returns the operands of the terminator of a block."""
         environment = self.environment
         environment.update(zip(block.arguments, arguments, strict=True))
         found: list[Value] = []
@@ -118,7 +118,7 @@ class Program(Reading):
         return found
 
     def results(self, op: Any, values: list[Value]) -> list[Value]:
-        """The results of an op; those of an op that is not certified are values that equal no other."""
+        """Returns the results of an op; results of an op that is not certified are values that equal no others."""
         self.tensors.at(op)
         self.ops += 1
         try:
@@ -156,13 +156,13 @@ class Program(Reading):
             return [self.nothing(result.type) for result in op.results]
 
     def nothing(self, type_: Any) -> Value:
-        """A value of which nothing is known: each device has its own."""
+        """Returns an unknown value, which equals no other."""
         shape = tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
         self._unknown += 1
         return self.tensors.leaf(("unknown", self.name, self._unknown), [one if one >= 0 else 1 for one in shape])
 
     def unknown(self, op: Any, values: list[Value]) -> list[Value]:
-        """An op that works along all dimensions: the same function of the same operands."""
+        """Returns the results of an op that works along all dimensions: the same function of the same operands."""
         impure = "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value
         if op.name == "stablehlo.custom_call" and not impure:
             self.trusted.add(f"custom call {op.attributes['call_target_name']}")
@@ -194,7 +194,7 @@ class Program(Reading):
         )
 
     def call(self, op: Any, values: list[Value]) -> list[Value]:
-        """A call is the body of its function."""
+        """Returns the results of a call, which are those of the body of its function."""
         if self._depth > 64:
             raise NotCertified("calls are nested too deeply", "call")
         self._depth += 1
@@ -203,7 +203,7 @@ class Program(Reading):
         return found
 
     def region(self, op: Any, values: list[Value]) -> list[Value]:
-        """A loop or a branch."""
+        """Returns the results of a loop or a branch."""
         blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
         if op.name in BRANCHES:
             chosen = self.tensors.truth(values[0])
@@ -223,7 +223,7 @@ class Program(Reading):
         return self._local_loop(op, blocks, values, self._met - 1)
 
     def _by_device(self, blocks: Sequence[Any], chosen: Any) -> list[Value]:
-        """A branch whose condition is known for each device."""
+        """Returns the results of a branch whose condition is known for each device."""
         outer, found = self.active, list[list[Value]]()
         for block, where in zip(blocks, (chosen, ~chosen), strict=False):
             self.active = outer & where
@@ -241,7 +241,7 @@ class Program(Reading):
         return self.tensors.opaque(("branch",), operands, labels, ())
 
     def _made(self, blocks: Sequence[Any], carried: list[Value]) -> tuple[Value, ...]:
-        """The condition of a loop, then what its body makes."""
+        """Returns the condition of a loop, then the values that its body makes."""
         self._level += 1
         try:
             found = [one for block in blocks for one in self.block(block, carried)]
@@ -259,7 +259,7 @@ class Program(Reading):
         return results
 
     def _local_loop(self, op: Any, blocks: Sequence[Any], values: list[Value], number: int) -> list[Value]:
-        """The results of a loop that keeps the layouts of what it carries, as one of the global program does."""
+        """Returns the results of a loop whose carried values keep layouts of those of a loop of the global program."""
         tried = 0
         known = [one for one in self.known_loops or () if one.depth == self._level]
         for loop in known:
@@ -291,7 +291,7 @@ class Program(Reading):
         )
 
     def _starts(self, loop: Loop, layouts: Sequence[Axes], values: Sequence[Value]) -> bool:
-        """Whether values are the shards of those that a loop of the global program starts with."""
+        """Returns whether values are shards of the initial values of a loop of the global program."""
         if len(layouts) != len(values):
             return False
         for first, axes, value in zip(loop.initial, layouts, values, strict=True):
@@ -300,7 +300,7 @@ class Program(Reading):
         return True
 
     def manual(self, op: Any, values: list[Value]) -> list[Value]:
-        """A manual computation: its body has shards along the manual axes, which are joined behind it."""
+        """Returns the results of a manual computation: its body has shards along manual axes, gathered afterwards."""
         axes = {axis for name in names_in(str(op.attributes["manual_axes"])) for axis in self.mesh_axes(name)}
         given, made = (self.shardings(op.attributes[name]) for name in ("in_shardings", "out_shardings"))
         inner = []
@@ -322,7 +322,7 @@ class Program(Reading):
         return found
 
     def shardings(self, attribute: Any) -> list[list[list[int]]]:
-        """The mesh axes of each dimension of each value."""
+        """Returns the mesh axes of each dimension of each value."""
         found = []
         text = quoted(str(attribute))
         if "unreduced" in text:
@@ -337,7 +337,7 @@ class Program(Reading):
         return found
 
     def mesh_axes(self, name: str) -> list[int]:
-        """The mesh axes of the certificate that an axis or a sub-axis consists of, major to minor."""
+        """Returns the mesh axes of the certificate that an axis or a sub-axis consists of, major to minor."""
         if name in self.axis_names:
             return [self.axis_names.index(name)]
         parts = [
@@ -351,17 +351,17 @@ class Program(Reading):
 
 
 def names_in(text: str) -> list[str]:
-    """The axes and sub-axes that are named in a text."""
+    """Returns the axes and sub-axes that are named in a text."""
     return [name + part for name, part in re.findall(r'"(\w+)"((?::\(\d+\)\d+)?)', quoted(text))]
 
 
 def quoted(text: str) -> str:
-    """The text of an attribute of sdy, which is escaped in a string."""
+    """Returns the text of an attribute of sdy, without the escapes of a string attribute."""
     return text[text.find('<"') + 2 :].replace("\\22", '"') if '<"' in text else text
 
 
 def _communicates(op: Any) -> bool:
-    """Whether an op, or one in its regions, does more than to compute its results."""
+    """Returns whether an op, or one in its regions, has effects besides its results."""
     if not op.name.startswith(_PURE) or op.name in _IMPURE:
         return (op.name not in BRANCHES and op.name not in LOOPS) or any(map(_communicates, _inside(op)))
     return any(map(_communicates, _inside(op)))
@@ -378,7 +378,7 @@ def _inside(op: Any) -> list[Any]:
 
 
 def _batch_dims(op: Any) -> int:
-    """The dimensions, from the first on, for each position of which a custom call says that it does the same."""
+    """Returns the number of leading batch dimensions of a custom call, which its frontend attributes declare."""
     if op.name != "stablehlo.custom_call" or "mhlo.frontend_attributes" not in op.attributes:
         return 0
     found = re.search(r'num_batch_dims = "(\d+)"', str(op.attributes["mhlo.frontend_attributes"]))
@@ -386,6 +386,6 @@ def _batch_dims(op: Any) -> int:
 
 
 def axes_of(names: Sequence[Sequence[str]], mesh: Mapping[str, int]) -> Axes:
-    """Axes by their names in the certificate."""
+    """Returns the axes that names in the certificate refer to."""
     order = list(mesh)
     return tuple(tuple(order.index(name) for name in dim) for dim in names)

@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The meaning of a program: both programs are run on symbols, and their results are compared element by element.
 
-This is the definition that the lemmas are held to. It imports nothing of the checker but itself. Read `terms` for the
-elements, `ops.tensors` for the ops, and `symbols` for their effect. These ops define the dialects in `ops`.
+The lemmas must agree with this definition. The package imports nothing else of the checker. Read `terms` for the
+elements, `ops.tensors` for the ops, and `symbols` for their effect. `ops` defines the dialects by these ops.
 """

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 Terms = tuple[tuple[int, Any], ...]
-"""Products of a stride and a variable; they are added up. Mesh axes are the variables -1, -2 and so on."""
+"""Products of a stride and a variable, to be added. Mesh axes are the variables -1, -2 and so on."""
 Entry = tuple[int, Terms]
 """An offset and terms: the index along one dimension."""
 
 
 def entry_of(offset: int, strides: Mapping[Any, int]) -> Entry:
-    """An index of an offset and strides, in its canonical order."""
+    """Returns the index of an offset and strides, with its terms in canonical order."""
     terms = [(stride, variable) for variable, stride in strides.items() if stride]
     terms.sort(key=lambda term: (-abs(term[0]), str(term[1])))
     return offset, tuple(terms)

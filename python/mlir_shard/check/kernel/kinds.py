@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Types of elements, the kinds of reductions, and why a program is refused."""
+"""Element types, the kinds of reductions, and the error of programs that are refused."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _INDEX_BITS = 64
 
 
 def width(type_: str) -> int:
-    """The bits of an integer type, 0 for another type and for booleans."""
+    """Returns the bit width of an integer type; 0 for booleans and other types."""
     found = _INTEGER.match(type_)
     return 0 if found is None or found[1] == "1" else int(found[1] or _INDEX_BITS)
 
 
 def fits(type_: str, low: int, high: int) -> bool:
-    """Whether numbers are in an integer type, so that arithmetic on them does not wrap."""
+    """Returns whether numbers from `low` to `high` fit an integer type, so that arithmetic on them does not wrap."""
     bits = width(type_)
     if not bits:
         return False
@@ -47,7 +47,7 @@ KINDS = {f"stablehlo.{name}": name for name in ("add", "multiply", "maximum", "m
 
 
 IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or", "maxnum", "minnum", "maxui", "minui"))
-# What changes nothing in a reduction.
+# The operands that do not change a reduction.
 NEUTRAL = {
     "add": ("0", "0.0", "-0.0"),
     "multiply": ("1", "1.0"),
@@ -61,7 +61,7 @@ ZEROS = ("0", "0.0", "False")
 
 
 class NotCertified(Exception):
-    """An op that the checker has no lemma for, or whose operands fit none. `lemma` names the one that failed."""
+    """Raised for an op without a lemma, or whose operands match no lemma. `lemma` names the lemma that failed."""
 
     def __init__(self, message: str, lemma: str = "") -> None:
         super().__init__(message)

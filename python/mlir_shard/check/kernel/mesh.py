@@ -16,7 +16,7 @@ class Mesh:
     """The positions of devices, which are the variables -1, -2 and so on of indices.
 
     Attributes:
-        axes: the sizes of the mesh axes, major to minor; sizes: with those of tables, which are variables too.
+        axes: the sizes of the mesh axes, major to minor; sizes: these, then those of tables, which are variables too.
         devices: the number of devices.
     """
 

@@ -19,14 +19,14 @@ from mlir_shard.check.kernel.terms import FLOATS, UNKNOWN, Terms, entries_of, nu
 from mlir_shard.deferred import numpy as np
 
 MOST, FEW = 2**24, 2**21
-"""The most that is computed for one check, and in its first attempt, where an element counts one."""
+"""The limits of the cost of one check and of its first attempt; an element costs one."""
 _MOST_AT_ONCE = 2**23
-# An op on distinct operands, and each of its operands.
+# The cost of an op on distinct operands, and of each of its operands.
 _PER_ROW, _PER_TERM = 48, 8
 
 
 class Tensor:
-    """Terms, by the device and the position."""
+    """The terms of a tensor, by device and position."""
 
     __slots__ = ("_key", "terms")
 
@@ -169,7 +169,7 @@ class Symbols:
         return found.reshape(rows.shape[:-1])
 
     def _by_row(self, rows: Any, compute: Callable[[Any], int]) -> Any:
-        """Returns the term that is computed of each row; equal rows are computed once."""
+        """Returns the term that is computed from each row; equal rows are computed once."""
         if not len(rows):
             return np.zeros(0, np.int64)
         flat = rows.reshape(len(rows), -1)
@@ -260,7 +260,7 @@ class Symbols:
         if op[0] == "update":
             return self.terms.looked_up(row[0][0], [one[1:] for one in row])
         if places:
-            # A scatter takes what goes to this position, and leaves what is there if nothing does.
+            # A scatter combines the updates of this position; without updates the element is unchanged.
             base = row[0][op[-1]]
             row = [one for one in row if self.terms.may_equal(one[-2 * places : -places], one[-places:])]
             if not row:
@@ -273,7 +273,7 @@ class Symbols:
 
     @staticmethod
     def _spread(terms: Any, at: Sequence[int], rank: int) -> Any:
-        """Returns an array with its dimensions at places among all labels; a label of two takes the diagonal."""
+        """Returns an array with its dimensions at places among all labels; two of one label become the diagonal."""
         for first in range(len(at)):
             for second in range(len(at) - 1, first, -1):
                 if at[first] == at[second]:
@@ -315,7 +315,7 @@ class Symbols:
         return Tensor(self._repeated(terms.transpose(order).reshape(*(mesh[axis] for axis in rest), *joint), axes))
 
     def _repeated(self, terms: Any, axes: Collection[int]) -> Any:
-        """Returns for each device the terms that devices along axes share, given by the other mesh axes."""
+        """Returns the terms of each device from those by the other mesh axes; devices along `axes` share them."""
         mesh = self.mesh.axes
         shape = terms.shape[len(mesh) - len(axes) :]
         found = terms.reshape(*(1 if axis in axes else size for axis, size in enumerate(mesh)), *shape)
@@ -357,10 +357,10 @@ class Symbols:
             return False
         return bool(((self.of_each(found) == wanted) & (wanted != UNKNOWN) | (matters == UNKNOWN)).all())
 
-    # What is known of a tensor.
+    # Queries of tensors.
 
     def _number(self, value: Tensor) -> Any:
-        """Returns the number that a value is everywhere; None if it is not one number."""
+        """Returns the number that all elements of a value equal; None if they are not one number."""
         terms = value.terms.reshape(-1)
         return self.terms.value(int(terms[0])) if len(terms) and (terms == terms[0]).all() else None
 
@@ -374,7 +374,7 @@ class Symbols:
         return repr(found)
 
     def _numbers(self, value: Tensor) -> list[Any]:
-        """Returns the number that a scalar is on each device; None where it is not a number."""
+        """Returns the number of a scalar on each device; None on devices where it is not a number."""
         return [self.terms.value(one) for one in self.of_each(value).ravel().tolist()]
 
     def entry_of_devices(self, entries: Any) -> Entry:

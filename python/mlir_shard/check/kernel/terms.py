@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Terms: numbers, elements of arguments, and ops on terms. Equal terms are one.
+"""Terms: numbers, elements of arguments, and ops on terms. Equal terms have one number.
 
-Sums and products do not depend on order and nesting. An op on numbers is the number that it computes, if that is exact
-or rounded by IEEE 754.
+Sums and products do not depend on order and nesting. An op on numbers is folded to a number if the result is exact or
+rounded by IEEE 754.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mlir_shard.deferred import numpy as np
 UNKNOWN = 0
 """The term of an unknown element."""
 FLOATS = {"f64": "float64", "f32": "float32", "f16": "float16"}
-# What is exact on integers, and rounded as IEEE 754 says on floats.
+# Ops that are exact on integers, and rounded by IEEE 754 on floats.
 _FOLDED = {
     name: compute
     for compute, names in {
@@ -57,17 +57,17 @@ _CONVERSIONS = frozenset(
 )
 _UNSIGNED = ("convert", "cast", "uitofp", "extui")
 _COMPARED = {"equal": "EQ", "greater": "GT", "greater_equal": "GE"}
-# How long a sum may be that is multiplied part by part, by any terms and by numbers.
+# The longest sum that is multiplied part by part, by any terms and by numbers.
 _LONGEST, _LONGEST_OF_NUMBERS = 16, 256
 _DIVISIONS = ("stablehlo.divide", "arith.divf")
 _ORDERS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
 _ZEROS = tuple(("number", zero) for zero in ZEROS)
-# Whatever the others are.
+# The operand that determines a reduction regardless of the other operands.
 _DOMINANT = {"and": False, "or": True}
 
 
 def number(text: str) -> Any:
-    """Returns the number that a text spells; None if it does not spell one."""
+    """Returns the number that a text spells; None if the text is not a number."""
     if text in ("True", "False"):
         return text == "True"
     for of in (int, float):
@@ -79,7 +79,7 @@ def number(text: str) -> Any:
 
 
 def entries_of(attribute: Any) -> Any:
-    """Returns the numbers of a constant; None if they are of a type without numbers in Python."""
+    """Returns the numbers of a constant; None if NumPy has no counterpart of their type."""
     element = str(attribute.type.element_type)
     try:
         entries = np.array(attribute)
@@ -114,7 +114,7 @@ def folded(op: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
     if compute == "sqrt" or not all(isinstance(one, int) for one in numbers):
         return None
     if compute in ("divide", "floor_divide", "mod"):
-        # Of natural numbers these are the same for all ways to round.
+        # All rounding modes agree on natural numbers.
         compute = "floor_divide" if compute == "divide" else compute
         if numbers[0] < 0 or numbers[1] <= 0:
             return None
@@ -160,7 +160,7 @@ class Terms:
         return self.term("number", repr(of))
 
     def value(self, term: int) -> Any:
-        """Returns the number that a term is; None if it is not a number."""
+        """Returns the number of a term; None if the term is not a number."""
         key = self.keys[term]
         return number(key[1]) if key[0] == "number" else None
 
@@ -190,7 +190,7 @@ class Terms:
             if self.keys[one][0] != "number" or self.keys[one][1] not in neutral
         }
         if not left:
-            # A zero without its sign, if there is one.
+            # Prefers a zero without a sign.
             return max(count, key=lambda one: str(self.keys[one][1])) if count else self.number(0.0)
         if kind == "multiply" and all(self.keys[one] in _ZEROS for one in left):
             return next(iter(left))
@@ -206,7 +206,7 @@ class Terms:
         return self.term(kind, tuple(sorted(left.items())))
 
     def _expanded(self, factors: dict[int, int]) -> int | None:
-        """Returns a product with one short sum as a sum, or one of negative factors with its sign; else None."""
+        """Returns a product with one short sum as a sum, or a product of negated factors with its sign; else None."""
         negatives = [one for one, times in factors.items() if self.keys[one][0] == "negative" for _ in range(times)]
         if negatives:
             others = [one for one, times in factors.items() if one not in negatives for _ in range(times)]
@@ -245,7 +245,7 @@ class Terms:
         if kind is not None:
             return self.combined(kind, terms)
         if name == "branch" and values[0] is not None:
-            # The first of two if a condition holds, or that of a number, and else the last.
+            # A true condition chooses the first branch, a number its branch, and other values the last branch.
             last = len(terms) - 2
             chosen = int(not values[0]) if isinstance(values[0], bool) else values[0]
             return terms[1 + (chosen if 0 <= chosen <= last else last)]
@@ -278,7 +278,7 @@ class Terms:
         return self.term("negative", term)
 
     def several(self, op: tuple[Any, ...], row: Any) -> int:
-        """Returns a reduction of several tensors; nested ones that start with the same numbers are merged into it."""
+        """Returns a reduction of several tensors; nested ones with the same initial numbers are merged into it."""
         count = len(row[0]) // 2
         start, parts = tuple(row[0][count:]), list[Any]()
         for one in row:
@@ -292,7 +292,7 @@ class Terms:
         return self.term("several", op, tuple(sorted(parts)), start)
 
     def looked_up(self, base: int | None, row: Any) -> int:
-        """Returns the sum of the terms whose numbers equal their positions; with a base the only one, else the base."""
+        """Returns the sum of the terms whose numbers equal their positions; with a base, one such term or the base."""
         half, certain, cases = (len(row[0]) - 1) // 2, list[int](), list[Any]()
         for term, *pairs in row:
             pairs = [pair for pair in zip(pairs[:half], pairs[half:], strict=True) if pair[0] != pair[1]]

@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Proofs for tensors of any size on any number of devices; docs/certificates.md states the lemmas.
 
-Read `values` and `nodes`, what is known of a tensor, then the lemmas: `canonical`, `ranges`, `moves`, `lemmas`,
-`index_arithmetic` and `tiles`. `affine` has all of them.
+Read `values` and `nodes`, the representation of tensors, then the lemmas: `canonical`, `ranges`, `moves`, `lemmas`,
+`index_arithmetic` and `tiles`. `affine` combines all of them.
 """

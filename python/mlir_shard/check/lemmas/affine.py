@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The meaning of tensors of any size, by all lemmas; and the integers that each device computes of its position.
+"""The meaning of tensors of any size, by all lemmas, and the integers that devices compute from their positions.
 
-What is affine in the position on the mesh is an index. What is not is a table with an entry for each device: a digit of
-its own, beside the mesh axes, of which no collective is certified that moves along an axis.
+An integer that is affine in the position on the mesh is an index. Any other one is a table with an entry for each
+device: a digit besides the mesh axes. Collectives that move such a value along an axis are not certified.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Affine(Lemmas):
         return found or self.pointwise(op, values)
 
     def _by_device(self, name: str, values: Sequence[Value]) -> Any:
-        """The result of an op on integers of each device, for each of them; None if it is none of those known."""
+        """Returns the result of an integer op on each device; None if the op or an operand is not known there."""
         entries = [self.entry(value) for value in values] if name in _BY_DEVICE else [None]
         if None in entries:
             return None
@@ -101,7 +101,7 @@ class Affine(Lemmas):
         return offset, tuple((stride, loops[one] if one >= 0 else one) for stride, one in terms)
 
     def looked_up(self, value: Value) -> Value:
-        """An entry of a table of integers, by the position of the device."""
+        """Returns an entry of a table of integers at an index of the device as an index; other values are unchanged."""
         if value.node.op[0] != "table" or any(value.dims) or _is_along_positions(value):
             return value
         element = str(value.node.op[1].type.element_type)
@@ -124,5 +124,5 @@ class Affine(Lemmas):
 
 
 def _is_along_positions(value: Value) -> bool:
-    """Whether a value may differ by the position."""
+    """Returns whether a value may depend on the position in the tensor."""
     return any(variable >= 0 for _, terms in value.index for _, variable in terms)

@@ -45,7 +45,7 @@ class Canonical(Tensors):
     def _aligned(
         self, values: Sequence[tuple[Value, Sequence[str]]], lemma: str
     ) -> tuple[dict[str, tuple[int, ...]], list[Index], dict[str, int]]:
-        """Digits for each label that fit all values, and the indices of the values in them; labels number digits."""
+        """Returns common digits of each label, the indices of the values in them, and the first digit of each label."""
         factors: dict[str, list[tuple[int, ...]]] = {}
         unused: dict[str, tuple[int, ...]] = {}
         shapes: dict[str, int] = {}
@@ -103,11 +103,11 @@ class Canonical(Tensors):
         places: Sequence[tuple[Entry, Sequence[tuple[int, str]]]] = (),
         others: Mapping[str, int] | None = None,
     ) -> Value:
-        """An op that does the same for each position of labels that are not in `core`, as in `ops/tensors.py`.
+        """Returns the result of an op that is the same for each position of labels outside of `core`; see `Tensors`.
 
         Args:
             extra: mesh axes that are reduced too.
-            keeps: whether the digits of dimensions stay as they are.
+            keeps: whether the digits of dimensions are kept unchanged.
         """
         dims, indices, starts = self._aligned(values, str(op[0]))
         for label, size in (others or {}).items():
@@ -160,7 +160,7 @@ class Canonical(Tensors):
         classes: dict[int, str],
         made: Sequence[int],
     ) -> tuple[Node, Index]:
-        """The canonical node of an op, and its index in the given variables."""
+        """Returns the canonical node of an op, and its index in the given variables."""
         given, limits = (op, reads, dict(sizes), dict(classes)), list[Read]()
         op, reads, limits = self._flattened(op, kind, reads, sizes, classes)
         reads = [self.nodes.narrowed(inner, index, sizes.__getitem__) for inner, index in reads]
@@ -168,7 +168,7 @@ class Canonical(Tensors):
         groups = self._groups(reads, sizes, classes, made)
         group_of = {digit: at for at, group in enumerate(groups) for digit in group}
         if any(len({group_of[one] for _, one in index[0][1]}) > 1 for _, index in limits):
-            # Where the inner reduction is not known is not a range of one variable.
+            # The positions at which the inner reduction is known are not a range of one variable.
             op, reads, sizes, classes = given
             return self._canonical(
                 op, kind, reads, len(reads), self._groups(reads, sizes, classes, made), sizes, classes, made
@@ -186,7 +186,7 @@ class Canonical(Tensors):
         classes: Mapping[int, str],
         made: Sequence[int],
     ) -> tuple[Node, Index]:
-        """The node of groups of variables; reads from `count` on only limit where it is known."""
+        """Returns the node over groups of variables, and its index; reads from `count` on only limit its bounds."""
         times = 1
         if kind and kind not in IDEMPOTENT:
             seen = {digit for group in groups for digit in group}
@@ -245,13 +245,13 @@ class Canonical(Tensors):
         sizes: dict[int, int],
         classes: dict[int, str],
     ) -> tuple[tuple[Any, ...], Sequence[Read], list[Read]]:
-        """A reduction of a reduction of the same kind is one along the variables of both; so is a sum of products.
+        """Merges a reduction of one of the same kind, or a sum of products, into one along the variables of both.
 
-        Also returns reads that limit where it is known.
+        Returns the op, its reads, and reads that only limit its bounds.
         """
         node, index = reads[0]
         if kind and op == ("identity",) and node.op[0] == "extended":
-            # What is behind the end of another dimension is not needed.
+            # Padding of dimensions that are not reduced is not needed.
             inner = node.reads[0][0]
             padded = [entry for entry, sides in zip(index, node.op[2], strict=True) if any(sides)]
             is_reduced = inner.op[0] in MULTIPLIES or _reduces(inner, kind)
@@ -260,7 +260,7 @@ class Canonical(Tensors):
         is_product = kind == "add" and node.op[0] in MULTIPLIES
         left: list[Read] = []
         if op[0] == "several":
-            # All results of one reduction are reduced, with the numbers that it started with.
+            # All results of one reduction are reduced, with its initial numbers.
             count = len(reads) // 2
             operands, left = reads[:count], [(one, tuple(i)) for one, i in reads[count:]]
             if any(
@@ -284,7 +284,7 @@ class Canonical(Tensors):
             by[one] = (0, ((1, new),))
             new += 1
         if not is_product and op[0] != "several":
-            # What is added up several times is along a variable that nothing reads.
+            # The count of elements added several times is a variable that no read has.
             sizes[new], classes[new] = node.op[-1][2], "r"
         found = [(inner, tuple(substituted(entry, by) for entry in entries)) for inner, entries in node.reads]
         if op[0] == "several":
@@ -294,7 +294,7 @@ class Canonical(Tensors):
     def _groups(
         self, reads: Sequence[Read], sizes: Mapping[int, int], classes: Mapping[int, str], made: Sequence[int]
     ) -> list[list[int]]:
-        """The variables in the order in which they first occur; those that are always side by side together."""
+        """Returns the variables in the order in which they first occur, grouped if they are always adjacent digits."""
         order: dict[int, None] = {}
         rows = [linear(terms) for _, index in reads for _, terms in index]
 
@@ -322,10 +322,10 @@ class Canonical(Tensors):
         return groups + [[variable] for variable in made]
 
     def entry_of_devices(self, entries: Any, matters: Any = None, *, like: Entry = (0, ())) -> Entry:
-        """The index that is `entries` for each device that matters, affine if there is one, else a table.
+        """Returns an index that equals `entries` on each device that matters: affine if possible, else a table.
 
-        For other devices it is any. Along axes that the devices that matter do not differ by, an affine index has the
-        strides of `like`.
+        On other devices the index is arbitrary. Along axes on which the devices that matter do not differ, an affine
+        index has the strides of `like`.
         """
         mesh, places = self.mesh.axes, self.mesh.places()
         chosen = np.ones(entries.shape, bool) if matters is None else matters

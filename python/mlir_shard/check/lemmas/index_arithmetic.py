@@ -127,7 +127,7 @@ def _everywhere(lemmas: Lemmas, number: str, dims: Sequence[Sequence[int]]) -> V
 
 
 def selected(lemmas: Lemmas, condition: Value, then: Value, otherwise: Value) -> Value:
-    """Returns a selection; one between a value and a number beyond its end is the value extended by the number."""
+    """Returns a selection; between a value and a number beyond its end, it is the value extended by the number."""
     if condition.node.op[0] == "constant" and condition.node.op[2] in ("True", "False"):
         return then if condition.node.op[2] == "True" else otherwise
     if then == otherwise:
@@ -187,7 +187,7 @@ def _sharded_lookup(lemmas: Lemmas, condition: Value, then: Value) -> Value | No
             return None
         shifted, at_shifted = _read(nodes, (clamp, at_clamp), sizes.__getitem__)[0]
         if shifted.op[0] != "stablehlo.subtract":
-            # It is looked for in a dimension that is not sharded.
+            # The dimension of this index is not sharded.
             continue
         looked_for, shift = _read(nodes, (shifted, at_shifted), sizes.__getitem__)
         if shift[0].op[0] != "index":
@@ -221,7 +221,7 @@ def _read(nodes: Nodes, read: Read, size_of: Any) -> list[Read]:
 
 
 def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any] | None:
-    """Returns the comparisons with affine indices whose conjunction a node is; None if it has other parts."""
+    """Returns the comparisons with affine indices that a node is a conjunction of; None if it has other parts."""
     if not all(is_inside(entry, bound, size_of) for entry, bound in zip(index, node.bounds, strict=True)):
         return None
     found = list[Any]()
@@ -250,7 +250,7 @@ def _conjuncts(nodes: Nodes, node: Node, index: Index, size_of: Any) -> list[Any
 
 
 def _is_masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, sign: int) -> bool:
-    """Returns whether a value equals the filling wherever the condition selects that, because it is extended by it."""
+    """Returns whether a value is extended by the filling, and so equals it, where the condition selects that."""
     if kept.node.op[0] != "extended" or not lemmas.is_number(filling):
         return False
     try:
@@ -259,7 +259,7 @@ def _is_masked(lemmas: Lemmas, condition: Value, kept: Value, filling: Value, si
         return False
     if kept.node.op[1] != lemmas.number_of(filling, "mask"):
         return False
-    # The filling is selected where e is not positive; there, an index k e + r is before the end if all r are.
+    # The filling is selected where e <= 0; an index k e + r is beyond an end there if r always is.
     e = (offset, terms) if sign > 0 else (1 - offset, tuple((-stride, variable) for stride, variable in terms))
     of_e = linear(e[1])
     for entry, sides, bound in zip(index, kept.node.op[2], kept.node.reads[0][0].bounds, strict=True):

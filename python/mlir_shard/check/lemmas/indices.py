@@ -13,11 +13,11 @@ from mlir_shard.check.kernel.indices import Entry, entry_of
 
 Index = tuple[Entry, ...]
 Bound = tuple[int | None, int | None]
-"""The first index along a dimension and the one after the last; None where it is unbounded."""
+"""The first index along a dimension and the one after the last; None if it is unbounded."""
 
 
 def linear(terms: Iterable[tuple[int, Any]]) -> dict[Any, int]:
-    """The stride of each variable."""
+    """Returns the stride of each variable."""
     found: dict[Any, int] = {}
     for stride, variable in terms:
         found[variable] = found.get(variable, 0) + stride
@@ -25,7 +25,7 @@ def linear(terms: Iterable[tuple[int, Any]]) -> dict[Any, int]:
 
 
 def span(entry: Entry, size_of: Any) -> tuple[int, int]:
-    """The least and the greatest value of an index."""
+    """Returns the least and the greatest value of an index."""
     low = high = entry[0]
     for stride, variable in entry[1]:
         reach = stride * (size_of(variable) - 1)
@@ -34,13 +34,13 @@ def span(entry: Entry, size_of: Any) -> tuple[int, int]:
 
 
 def is_inside(entry: Entry, bound: Bound, size_of: Any) -> bool:
-    """Whether an index is in bounds for all variables."""
+    """Returns whether an index is in bounds for all values of its variables."""
     low, high = span(entry, size_of)
     return (bound[0] is None or bound[0] <= low) and (bound[1] is None or high < bound[1])
 
 
 def substituted(entry: Entry, by: Mapping[Any, Entry]) -> Entry:
-    """An index with variables replaced by indices."""
+    """Returns an index with variables replaced by indices."""
     offset, strides = entry[0], dict[Any, int]()
     for stride, variable in entry[1]:
         inner = by.get(variable)
@@ -54,7 +54,7 @@ def substituted(entry: Entry, by: Mapping[Any, Entry]) -> Entry:
 
 
 def refined(*factors: Sequence[int]) -> tuple[int, ...] | None:
-    """The coarsest factors of which all the lists, of one product, are products; None if none exist."""
+    """Returns the coarsest factors that refine all the lists, which have one product; None if no such factors exist."""
     first = factors[0]
     if all(tuple(one) == tuple(first) for one in factors):
         return tuple(first)
@@ -71,7 +71,7 @@ def refined(*factors: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def split(entry: Entry, sizes: Sequence[int], size_of: Any) -> list[Entry] | None:
-    """An index as digits of these sizes, major to minor, of which each is affine; None if it has no such digits."""
+    """Returns an index as affine digits of these sizes, major to minor; None if it has no such digits."""
     found, strides, offset = list[Entry](), linear(entry[1]), entry[0]
     for place, size in enumerate(sizes):
         unit = prod(sizes[place + 1 :])

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The lemmas: what an op computes from values, as a value. docs/certificates.md states each one.
+"""The lemmas: the result of each op on values, as a value. docs/certificates.md states each lemma.
 
-Each method returns a value that is a fact if its operands are facts. The same methods read the global program, where no
-index has a mesh axis, and the local one. Those that move elements are in `moves`, and nodes are made in `canonical`.
+Each method returns a value that is a fact if its operands are facts. The same methods read the local program and the
+global one, whose indices have no mesh axes. `moves` has the lemmas that move elements; `canonical` makes the nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlir_shard.check.lemmas.indices import is_inside, linear, span, substituted
 from mlir_shard.check.lemmas.moves import Moves
 from mlir_shard.check.lemmas.values import MOVING, Node, Value, parts_of
 
-# The operands that an op is linear in, all at once, if the others do not depend on what is summed over.
+# The operands in which an op is jointly linear if the other operands do not depend on the summed variables.
 _LINEAR: dict[str, Any] = {
     "stablehlo.add": (0, 1),
     "stablehlo.subtract": (0, 1),
@@ -43,9 +43,9 @@ class Lemmas(Moves):
         self._reduced: dict[Any, Value] = {}
 
     def joined(self, values: Sequence[Value], dim: int) -> Value:
-        """A concatenation of values that continue each other is one value; else an op of its own along `dim`.
+        """Returns a concatenation: one value if the indices of the values continue each other, else an op along `dim`.
 
-        Constants at the ends are padding.
+        Constants at the ends become padding.
         """
         values = [value for value in values if 0 not in value.shape] or values[:1]
         ends = [self.is_number(value) for value in values]
@@ -73,7 +73,7 @@ class Lemmas(Moves):
         return self.opaque(op, reads, results, [f"c{at}" for at in range(len(found))], {"o": total})
 
     def _continued(self, first: Value, second: Value, dim: int) -> Value | None:
-        """The two values as one, if the index of the second goes on where that of the first ends."""
+        """Returns the two values as one if the index of the second continues that of the first; else None."""
         if len(first.dims[dim]) > 1 or len(second.dims[dim]) > 1:
             return None
         node = first.node if first.node is second.node else self._common(first, second)
@@ -112,7 +112,7 @@ class Lemmas(Moves):
         return self.nodes.value(node, tuple(joint), dims)
 
     def _common(self, first: Value, second: Value) -> Node | None:
-        """A node that both values are of, if one extends the other."""
+        """Returns a node that both values read if one extends the other; else None."""
         inner = [one.node.reads[0][0] if one.node.op[0] == "extended" else one.node for one in (first, second)]
         numbers = {one.node.op[1] for one in (first, second) if one.node.op[0] == "extended"}
         if inner[0] is not inner[1] or len(numbers) != 1:
@@ -131,7 +131,7 @@ class Lemmas(Moves):
         return self.nodes.extended(inner[0], numbers.pop(), every)
 
     def pointwise(self, op: tuple[Any, ...], values: Sequence[Value]) -> Value:
-        """An op on elements at the same position; of numbers it is a number, and the greater of x and x is x."""
+        """Returns an op on elements at the same position; ops on numbers are folded, and a maximum of x and x is x."""
         if KINDS.get(op[0]) in IDEMPOTENT and values[0] == values[1]:
             return values[0]
         if all(map(self.is_number, values)):
@@ -142,7 +142,7 @@ class Lemmas(Moves):
         return self.opaque(op, [(value, labels) for value in values], labels, ())
 
     def clamped(self, value: Value, low: int, high: int, element: str) -> Value:
-        """An integer moved between two numbers."""
+        """Returns an integer clamped between two numbers."""
         if value.node.op[0] == "index":
             least, most = span(value.index[0], self.nodes.size_in(value))
             if low <= least and most <= high:
@@ -151,11 +151,11 @@ class Lemmas(Moves):
         return self.pointwise(("stablehlo.clamp", element), [ends[0], value, ends[1]])
 
     def is_natural(self, value: Value) -> bool:
-        """Whether a value is an affine index that is never negative."""
+        """Returns whether a value is an affine index that is never negative."""
         return value.node.op[0] == "index" and span(value.index[0], self.nodes.size_in(value))[0] >= 0
 
     def without_shift(self, value: Value) -> tuple[Value, Entry]:
-        """An integer without a number of the device that is subtracted from it, and that number; modulo its type."""
+        """Returns an integer without a per-device number subtracted from it, and that number; modulo its type."""
         node = value.node
         if node.op[0] != "stablehlo.subtract" or node.reads[1][0].op[0] != "index":
             return value, (0, ())
@@ -170,7 +170,7 @@ class Lemmas(Moves):
         return self.nodes.value(inner, tuple(substituted(one, by) for one in entries), value.dims), shift
 
     def reduced(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int] = ()) -> Value:
-        """A reduction along dimensions and mesh axes."""
+        """Returns a reduction along dimensions and mesh axes."""
         if axes:
             value = self.along_axes(value)
         key = kind, value, tuple(sorted(dims)), tuple(sorted(axes))
@@ -188,11 +188,11 @@ class Lemmas(Moves):
         return self._reduced[key]
 
     def _in_parts(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
-        """A reduction of a concatenation along another dimension is that of the reductions of its parts."""
+        """Returns a reduction of a concatenation along another dimension as one of reduced parts; else None."""
         at = self._joint(value)
         if at is None or at in dims:
             return None
-        # Parts may be concatenations themselves, hundreds deep where tensors were packed one by one.
+        # Parts may be concatenations, nested hundreds deep if tensors were packed one by one.
         left, parts = [value], list[Value]()
         while left:
             one = left.pop()
@@ -203,7 +203,7 @@ class Lemmas(Moves):
         return self.joined(parts, at - sum(dim < at for dim in dims))
 
     def _joint(self, value: Value) -> int | None:
-        """The dimension along which a value is all of a concatenation or copy, None if it is none."""
+        """Returns the dimension along which a value is an entire concatenation or copy; None if it is neither."""
         if value.node.op[0] not in MOVING:
             return None
         (offset, terms), starts = value.index[-1], self._starts(value.dims)
@@ -218,7 +218,7 @@ class Lemmas(Moves):
         return None
 
     def _part(self, value: Value, at: int, number: int) -> Value:
-        """A part of a concatenation along a dimension that is the last variable of its node."""
+        """Returns a part of a concatenation along a dimension that is the last variable of its node."""
         node, first = value.node, self._starts(value.dims)[at]
         (inner, entries), (_, (position,)) = node.reads[number], node.reads[len(node.reads) // 2 + number]
         digits = [variable for _, variable in position[1]]
@@ -231,9 +231,9 @@ class Lemmas(Moves):
         return self.nodes.value(inner, tuple(substituted(entry, by) for entry in entries), dims)
 
     def _distributed(self, kind: str, value: Value, dims: Collection[int], axes: Collection[int]) -> Value | None:
-        """A sum of what is linear is that of the sums: of sums, differences, selections, and multiples.
+        """Returns a sum of sums, differences, selections or multiples as that op on sums of its operands; else None.
 
-        The greatest of maxima is that of the greatest ones, and so on.
+        A maximum of maxima is the maximum of those of the operands, and so on.
         """
         node, size_of = value.node, self.nodes.size_in(value)
         if self.is_number(value) and (kind in IDEMPOTENT or self.is_zero(value)):
@@ -268,13 +268,13 @@ class Lemmas(Moves):
         return self.pointwise(node.op, found)
 
     def _depends(self, value: Value, dims: Collection[int], axes: Collection[int]) -> bool:
-        """Whether a value may be another one at another position along dimensions, or on another device along axes."""
+        """Returns whether a value may depend on the position along dimensions, or of the device along mesh axes."""
         starts = self._starts(value.dims)
         over = {digit for dim in dims for digit in range(starts[dim], starts[dim + 1])} | {-1 - axis for axis in axes}
         return any(variable in over for _, terms in value.index for _, variable in terms)
 
     def _without(self, value: Value, dims: Collection[int]) -> Value:
-        """A value that does not depend on the position along dimensions, without these."""
+        """Drops dimensions of a value that does not depend on the position along them."""
         starts, by, new = self._starts(value.dims), dict[Any, Entry](), 0
         kept = [dim for dim in range(len(value.dims)) if dim not in dims]
         for dim in kept:

@@ -17,20 +17,20 @@ from mlir_shard.deferred import numpy as np
 
 
 class Moves(Canonical):
-    """Lemmas of what moves elements, and of leaves."""
+    """Lemmas of ops that move elements, and of leaves."""
 
     def index(self, type_: str, entry: Entry, dims: Sequence[Sequence[int]]) -> Value:
-        """A tensor of integers that are an affine index themselves: constants, iota, and numbers of devices."""
+        """Returns a tensor of integers that are an affine index: constants, iota, and numbers of devices."""
         return self.nodes.value(self.nodes.node(("index", type_), UNLIMITED, (), ()), (entry,), dims)
 
     def constant(self, type_: str, number: str, shape: Sequence[int]) -> Value:
-        """A tensor of one number."""
+        """Returns a tensor of one number."""
         return self.nodes.value(
             self.nodes.node(("constant", type_, number), (), (), ()), (), [(size,) for size in shape]
         )
 
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Value:
-        """A global tensor that nothing is known of but its name."""
+        """Returns a global tensor that is known by its name alone."""
         node = self.nodes.node(op, tuple((0, size) for size in shape), (), ())
         index = tuple((0, ((1, digit),)) for digit in range(len(shape)))
         return self.nodes.value(node, index, [(size,) for size in shape])
@@ -47,7 +47,7 @@ class Moves(Canonical):
         digits: list[tuple[int, ...]] = [(size,) if size != 1 else () for size in sizes]
         taken = set[int]()
         for dim, (_, terms) in enumerate(entries):
-            # A dimension of the result that goes through one of the value has its digits, or the last ones of them.
+            # A dimension of the result that reads one of the value contiguously has its digits, or the last of them.
             along = [(stride, one) for stride, one in terms if one >= 0]
             if len(value.dims[dim]) < 2 or len(along) != 1 or abs(along[0][0]) != 1 or along[0][1] in taken:
                 continue
@@ -82,7 +82,7 @@ class Moves(Canonical):
         return self.nodes.replaced(value, by, digits)
 
     def laid_out(self, value: Value, axes: Sequence[Sequence[int]]) -> Value:
-        """The shard of a global value whose dimensions are divided along mesh axes, rounded up."""
+        """Returns the shard of a global value with dimensions divided along mesh axes; local sizes are rounded up."""
         entries, sizes = list[Entry](), list[int]()
         for dim, (size, along) in enumerate(zip(value.shape, axes, strict=True)):
             local = -(-size // prod(self.mesh.sizes[axis] for axis in along))
@@ -91,7 +91,7 @@ class Moves(Canonical):
         return self.accessed(value, entries, sizes, "layout", bounded=False)
 
     def given(self, leaf: Value, axes: Sequence[Sequence[int]]) -> Value:
-        """The shard of a leaf as a program is given it: nothing is known of what is behind the end of the leaf."""
+        """Returns the shard of a leaf that a program takes; elements beyond the end of the leaf are unknown."""
         value = self.laid_out(leaf, axes)
         index = list(value.index)
         for dim, along in enumerate(axes):
@@ -100,9 +100,9 @@ class Moves(Canonical):
         return self.nodes.value(value.node, tuple(index), value.dims)
 
     def is_shard(self, found: Value, value: Value, axes: Sequence[Sequence[int]]) -> bool:
-        """Whether a value is the shard of a global one: it is equal, or all shards together are the global value.
+        """Returns whether a value is the shard of a global one: it equals that, or all shards form the global value.
 
-        What is behind the end of the global value does not matter, and may be known or not.
+        Elements beyond the end of the global value are ignored, whether they are known or not.
         """
         if len(axes) != len(value.dims):
             return False
@@ -125,7 +125,7 @@ class Moves(Canonical):
             return False
 
     def _is_same_inside(self, found: Value, wanted: Value, shape: Sequence[int], axes: Sequence[Sequence[int]]) -> bool:
-        """Whether a value is another one on each device that has elements of a tensor of a shape that is laid out."""
+        """Returns whether two values are equal on each device whose shard of a tensor of this shape is not empty."""
         if found.node is not wanted.node or found.dims != wanted.dims:
             return False
         found_rows, rows = ([self.mesh.by_device(entry) for entry in one.index] for one in (found, wanted))
@@ -138,7 +138,7 @@ class Moves(Canonical):
         )
 
     def gathered(self, value: Value, dim: int, axes: Sequence[int]) -> Value:
-        """An all-gather: the mesh axes become the major digits of a dimension."""
+        """Returns an all-gather: the mesh axes become the major digits of a dimension."""
         value = self.along_axes(value)
         first = sum(map(len, value.dims[:dim]))
         by: dict[Any, Entry] = {one: (0, ((1, one + len(axes)),)) for one in range(first, sum(map(len, value.dims)))}
@@ -147,19 +147,19 @@ class Moves(Canonical):
         return self.nodes.replaced(value, by, [*value.dims[:dim], (*sizes, *value.dims[dim]), *value.dims[dim + 1 :]])
 
     def along_axes(self, value: Value) -> Value:
-        """A value whose index depends on the device by mesh axes only; else it is an assembly of itself."""
+        """Returns a value if its index depends on the device by mesh axes only; else an assembly of the value."""
         if all(-1 - variable < len(self.mesh.axes) for _, terms in value.index for _, variable in terms):
             return value
         return self.assembly([(value, (0,) * (self.mesh.devices * max(len(value.dims), 1)))], value.shape)
 
     def assembly(self, pieces: Sequence[tuple[Value, tuple[int, ...]]], shape: Sequence[int]) -> Value:
-        """A tensor of tiles, each at a place on each device, of which the last one counts: by the device's number."""
+        """Returns a tensor of tiles, each with a place on each device; later tiles cover earlier ones."""
         bounds = ((0, self.mesh.devices), *((0, size) for size in shape))
         node = self.nodes.node(("assembly", tuple(pieces)), bounds, (), ())
         return Value(node, self._of_assembly(shape), tuple((size,) if size > 1 else () for size in shape))
 
     def is_assembly(self, value: Value) -> bool:
-        """Whether a value is a tensor of tiles, each element at its own position."""
+        """Returns whether a value is a tensor of tiles, with each element at its own position."""
         return value.node.op[0] == "assembly" and value.index == self._of_assembly(value.shape)
 
     def _of_assembly(self, shape: Sequence[int]) -> Index:
@@ -169,7 +169,7 @@ class Moves(Canonical):
         return entry_of(0, device), *entries
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
-        """A reshape groups digits anew; where it cannot, it is an op of its own on the dimensions that it mixes."""
+        """Returns a reshape: it regroups digits if possible, else it is an op on the dimensions that it mixes."""
         if value.shape == tuple(shape):
             return value
         flat = [size for dim in value.dims for size in dim]
@@ -197,7 +197,7 @@ class Moves(Canonical):
         return self.opaque(op, [(value, labels)], [*kept, *results], labels[first:], results)
 
     def padded(self, value: Value, number: Value, low: Sequence[int], high: Sequence[int]) -> Value:
-        """A pad reads the node extended by the number; a negative one slices."""
+        """Returns a pad, a read of the node extended by the number; negative padding slices."""
         for dim, (before, behind) in enumerate(zip(low, high, strict=True)):
             if before < 0 or behind < 0:
                 start = max(-before, 0)
@@ -228,9 +228,9 @@ class Moves(Canonical):
         return self.nodes.value(self.nodes.extended(value.node, number, sides), tuple(index), dims)
 
     def copied(self, value: Value, dim: int, *, keeps: bool = False) -> Value:
-        """The value as a node that has a dimension of it, from 0 to its size, as one of its own.
+        """Returns the value as a node of which one dimension of the value, from 0 to its size, is the last variable.
 
-        The copy of a dimension of one digit is read as what it is a copy of, unless `keeps`.
+        Unless `keeps`, a read of the copy of a dimension of one digit becomes a read of the original.
         """
         labels = [f"d{one}" for one in range(len(value.dims))]
         results = list(labels)
@@ -241,11 +241,11 @@ class Moves(Canonical):
 
     @staticmethod
     def is_number(value: Value) -> bool:
-        """Whether a value is one number everywhere."""
+        """Returns whether a value is one number everywhere."""
         return value.node.op[0] == "constant" or (value.node.op[0] == "index" and not value.index[0][1])
 
     def number_of(self, value: Value, lemma: str) -> str:
-        """The number that a value is everywhere."""
+        """Returns the number that all elements of a value equal. Raises NotCertified if they are not one number."""
         if value.node.op[0] == "constant":
             return str(value.node.op[2])
         if value.node.op[0] == "index" and not value.index[0][1]:
@@ -253,7 +253,7 @@ class Moves(Canonical):
         raise NotCertified("a number is not a constant", lemma)
 
     def _with_digit(self, value: Value, dim: int) -> Index:
-        """The index of a value whose dimension has no digit, numbered as if it had one."""
+        """Returns the index of a value whose dimension has no digit, with digits numbered as if it had one."""
         first = self._starts(value.dims)[dim]
         total = self._starts(value.dims)[-1]
         by: dict[Any, Entry] = {one: (0, ((1, one + 1),)) for one in range(first, total)}

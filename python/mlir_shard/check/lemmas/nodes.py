@@ -28,7 +28,7 @@ class Nodes:
         self.place: Any = None
         self._known: dict[Any, Node] = {}
         self._cores: dict[Any, Read] = {}
-        # What a node was narrowed from first, and its index there.
+        # The node that a node was first narrowed from, and the index in it.
         self._wider: dict[Node, Read] = {}
         self._narrowed: dict[Any, tuple[Node, tuple[int, ...]]] = {}
 
@@ -194,7 +194,7 @@ class Nodes:
         return found, tuple(left[at] for at in kept)
 
     def _behind(self, node: Node, index: Index, size_of: Any) -> Read:
-        """Returns a read of an extended node, as the constant that extends it if only that is read."""
+        """Returns a read of an extended node; a read of its extension alone becomes the constant that extends it."""
         outside = False
         for entry, (low, high), (first, last) in zip(index, node.op[2], node.reads[0][0].bounds, strict=True):
             if not is_inside(entry, (None if low else first, None if high else last), size_of):
@@ -225,7 +225,7 @@ class Nodes:
     def core(self, node: Node) -> Read:
         """Returns the node without the padding that it reads, and the index into it; its bounds exclude the padding.
 
-        A node that is a part of a wider one is read as a part of that, so that all parts of it have one core.
+        A part of a wider node is read as a part of that node, so that all parts of the wider node have one core.
         """
         wider = self._wider.get(node)
         if wider is not None:
@@ -246,7 +246,7 @@ class Nodes:
                     for at, of in enumerate(entries)
                     if of[0] == 0 and len(of[1]) == 1 and of[1][0][0] == 1
                 }
-                # A dimension that the core does not have says no longer where the node ends along it.
+                # The core does not bound the node along a dimension that it does not have.
                 if all(kept.get(at) == (0, size) for at, size in enumerate(sizes)):
                     by = {at: (-low, ((1, at),)) for at, low in enumerate(lows)}
                     found = core, tuple(substituted(entry, by) for entry in entries)

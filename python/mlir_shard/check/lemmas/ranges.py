@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranges of the variables of a node: where it is known, and over which a reduction has to go."""
+"""Ranges of the variables of a node: those in which it is known, and those that a reduction has to cover."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mlir_shard.check.lemmas.values import Node
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read of a node: for each dimension of that an offset, and the stride of each variable that occurs."""
+    """A read of a node: for each dimension of the node an offset, and the stride of each variable that occurs."""
 
     node: Node
     offsets: tuple[int, ...]
     strides: tuple[Mapping[int, int], ...]
 
     def from_(self, variable: int, low: int) -> Access:
-        """The same where a variable is counted from another number on."""
+        """Returns the access with a variable that is counted from `low` on."""
         starts = (at + of.get(variable, 0) * low for at, of in zip(self.offsets, self.strides, strict=True))
         return replace(self, offsets=tuple(starts))
 
     def along(self, variable: int) -> list[tuple[Bound, int, int]]:
-        """The bounds, offset and stride of the dimensions that depend on a variable alone."""
+        """Returns the bounds, offset and stride of the dimensions that depend on a variable alone."""
         every = zip(self.node.bounds, self.offsets, self.strides, strict=True)
         return [(bound, start, of[variable]) for bound, start, of in every if list(of) == [variable]]
 
 
 def valid(at: int, count: int, reads: Sequence[Access]) -> tuple[int, int]:
-    """Where all reads that depend on one variable alone are in bounds."""
+    """Returns the range of a variable in which all reads that depend on it alone are in bounds."""
     low, high = 0, count
     for (first, last), start, stride in (one for read in reads for one in read.along(at)):
         if stride < 0:
@@ -47,7 +47,7 @@ def valid(at: int, count: int, reads: Sequence[Access]) -> tuple[int, int]:
 
 
 def relevant(at: int, count: int, kind: str, op: tuple[Any, ...], reads: Sequence[Access]) -> tuple[int, int]:
-    """Where a reduction reads what may change it: elements that are neutral behind the end are left out."""
+    """Returns the range of a variable that may change a reduction; neutral elements beyond the end are left out."""
     if op[0] == "lookup":
         return _looked_up(at, count, reads)
     ranges = set[tuple[int, int]]()
@@ -67,14 +67,14 @@ def relevant(at: int, count: int, kind: str, op: tuple[Any, ...], reads: Sequenc
 
 
 def _looked_up(at: int, count: int, reads: Sequence[Access]) -> tuple[int, int]:
-    """Where a lookup may find what it looks for: what it looks for is clamped to the bounds of what it reads."""
+    """Returns the range of a variable in which a lookup may match: its index is clamped to the bounds of the node."""
     half = (len(reads) - 1) // 2
     for looked_for, place in zip(reads[1 : 1 + half], reads[1 + half :], strict=True):
         if place.strides[0] != {at: 1} or looked_for.node.op[0] != "clamped":
             continue
         low, high, start = int(looked_for.node.op[2]), int(looked_for.node.op[3]), place.offsets[0]
         for (first, last), offset, stride in reads[0].along(at):
-            # The position is looked for from `low` to `high`; the element there has to be in bounds.
+            # The index is clamped between `low` and `high`; the elements there have to be in bounds.
             if stride == 1 and first is not None and last is not None:
                 shift = offset - start
                 if low + shift >= first and high + shift < last:

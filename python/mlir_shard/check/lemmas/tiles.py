@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors that are assembled of tiles: permutations of devices, halos, and branches that some devices take."""
+"""Tensors that are assembled from tiles: permutations of devices, halos, and branches that some devices take."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class _Tile:
     Attributes:
         low, high: its bounds on each device, a row for each dimension.
         number: its value if it is one number; else `core` is its node without padding.
-        strides: of each dimension of the tensor in the index of the core.
-        index: in the core; origin: the same, on each device, of the position zero in the tensor.
-        behind: the number that extends the core and the sides where it does, if they are known.
+        strides: the stride of each dimension of the tensor in the index of the core.
+        index: the index in the core; origin: the index of position zero of the tensor, on each device.
+        behind: the number that extends the core, and the extended sides; None if they are unknown.
     """
 
     def __init__(self, lemmas: Lemmas, value: Value, at: Any) -> None:
@@ -101,7 +101,7 @@ def covered(lemmas: Lemmas, value: Value, starts: Sequence[int], sizes: Sequence
     """Returns a box of an assembled tensor if it is a part of one node on each device; else None.
 
     The box is cut where a tile or the node ends. In each part the last tile must equal the node or, beyond the end of
-    the node, the number that extends it. If it does not beyond the end, the elements there are unknown.
+    the node, the number that extends it. If no number matches beyond the end, the elements there are unknown.
     """
     if not lemmas.is_assembly(value) or 0 in sizes:
         return None
@@ -217,7 +217,7 @@ def _column(sizes: Sequence[int]) -> Any:
 
 
 class _Box:
-    """A box of a tensor that is assembled of tiles, as a box of the node that they may be parts of."""
+    """A box of a tensor that is assembled from tiles, as a box of the node of which the tiles may be parts."""
 
     def __init__(self, lemmas: Lemmas, tiles: Sequence[_Tile], core: Node, strides: Any, sizes: Sequence[int]) -> None:
         self.lemmas, self.tiles, self.core, self.strides, self.sizes = lemmas, tiles, core, strides, sizes
@@ -235,7 +235,7 @@ class _Box:
         self.origin = np.stack(rows) if rows else origin
 
     def _touches(self, origin: Any, low: Any, high: Any) -> Any:
-        """Returns on which devices a box is at least partly in the bounds of the core."""
+        """Returns for each device whether a box is at least partly in the bounds of the core."""
         found = np.ones(origin.shape[1], bool)
         for row, of, (first, last) in zip(origin, self.strides, self.core.bounds, strict=True):
             if all(stride > 0 for stride in of.values()):
@@ -306,7 +306,7 @@ class _Box:
         return np.stack(rows) if rows else origin
 
     def _outside(self, index: Any) -> tuple[Any, Any]:
-        """Returns along which dimensions of the core a part is before or behind it, where its ends are cuts."""
+        """Returns for each dimension of the core whether a part is before or beyond it, if the core's ends are cuts."""
         below, above = np.zeros(index.shape, bool), np.zeros(index.shape, bool)
         for at, (of, (first, last)) in enumerate(zip(self.strides, self.core.bounds, strict=True)):
             if not of or list(of.values()) == [1]:

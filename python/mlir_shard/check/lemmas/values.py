@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Nodes, which are functions from integers to numbers, and values, which are nodes read at an affine index.
 
-A node has a name for what it computes, and reads other nodes at indices that are affine in its variables. Equal nodes
-are one object. A value tells for each device d and each local index i which element of which node is there. Where the
-index is out of the bounds of the node, nothing is known of the element. The certified fact is always of this form, so a
-global tensor is a value without mesh axes in its index, and a shard is one with them.
+A node has a name for its op, and reads other nodes at indices that are affine in its variables. Equal nodes are one
+object. A value gives, for each device d and each local index i, the element of the node at that index. If the index is
+out of the bounds of the node, the element is unknown. A certified fact always has this form: a global tensor is a value
+without mesh axes in its index, and a shard is a value with them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from mlir_shard.check.lemmas.indices import Bound, Index
 
 Read = tuple["Node", Index]
 MOVING = ("copy", "concatenate")
-"""Nodes whose last variable is a position in what they read."""
+"""Ops of nodes whose last variable is a position in their operands."""
 
 
 class Node:
     """A function of as many variables as it has bounds; further variables are bound, with a class each.
 
     Attributes:
-        op: what it computes of what it reads, with all that matters for it.
-        bounds: of the free variables; sizes: of the bound ones.
-        place: of the op that made it first, for diagnostics.
-        made: how many of the last free variables are positions in what the op makes, and so need not be read.
-        padded: the variables along which it reads, at whatever distance, what a node is extended by.
+        op: its op on the nodes that it reads, with everything that affects the result.
+        bounds: the bounds of the free variables; sizes: the classes and sizes of the bound ones.
+        place: the op that made it first, for diagnostics.
+        made: the number of last free variables that are positions in new dimensions of the op, and so need not be read.
+        padded: the variables along which it reads the extension of a node, directly or through other nodes.
     """
 
     __slots__ = ("bounds", "made", "number", "op", "padded", "place", "reads", "sizes")
@@ -44,7 +44,7 @@ class Node:
 
 
 def parts_of(node: Node) -> tuple[int, ...]:
-    """The sizes of the parts that a node concatenates; a copy has one."""
+    """Returns the sizes of the parts that a node concatenates; a copy has one part."""
     return node.op[1:] if node.op[0] == "concatenate" else (node.bounds[-1][1] or 0,)
 
 
@@ -52,8 +52,8 @@ def parts_of(node: Node) -> tuple[int, ...]:
 class Value:
     """A node, an index into it, and the dimensions of the local tensor.
 
-    A dimension is a tuple of sizes, major to minor, of digits that are numbered through all dimensions; they are the
-    variables of the index, beside the mesh axes, -1 for the first one.
+    A dimension is a tuple of the sizes of its digits, major to minor. The digits are numbered through all dimensions;
+    these numbers, and those of the mesh axes from -1 down, are the variables of the index.
     """
 
     node: Node

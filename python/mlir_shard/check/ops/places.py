@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops of StableHLO at places that are computed: gathers, scatters and slices."""
+"""Ops of StableHLO at computed positions: gathers, scatters and slices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _dynamic_slice(reading: Reading, op: Any, values: list[Value]) -> list[Value
 
 
 def clamped(reading: Reading, start: Value, last: int) -> Entry:
-    """The start of a slice of each device, moved into bounds."""
+    """Returns the start of a slice on each device, clamped into bounds."""
     if not last:
         return 0, ()
     entry = reading.tensors.entry(start)
@@ -75,14 +75,14 @@ def _dynamic_update_slice(reading: Reading, op: Any, values: list[Value]) -> lis
 
 
 def inserted(reading: Reading, into: Value, piece: Value, starts: Sequence[Entry]) -> Value:
-    """A piece at a place of each device; at the same place on all of them it is joined with what is around it."""
+    """Returns a tensor with a piece at a place of each device; at a uniform place the two are concatenated."""
     tensors = reading.tensors
     piece = tensors.whole(piece)
     if any(terms for _, terms in starts) or tensors.is_tiles(into, piece):
         return tensors.tiled(into, piece, starts)
     sizes = piece.shape
     for dim, (start, _) in enumerate(starts):
-        # What is around the piece along this dimension, and along the others where the piece is.
+        # The surroundings along this dimension, at the positions of the piece along the later ones.
         around, whole = into, into.shape[dim]
         for other in range(dim + 1, len(sizes)):
             around = tensors.sliced(around, other, starts[other], sizes[other])
@@ -106,7 +106,7 @@ def _dim(text: str, name: str) -> int:
 
 
 def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
-    """One number of each vector of indices."""
+    """Returns one number of each vector of indices."""
     if vector == indices.rank:
         return indices
     part = reading.tensors.sliced(indices, vector, (at, ()), 1)
@@ -116,7 +116,7 @@ def _component(reading: Reading, indices: Value, vector: int, at: int) -> Value:
 def _labels(
     operand: Value, indices: Value, batching: Sequence[int], of_indices: Sequence[int]
 ) -> tuple[list[str], list[str]]:
-    """The labels of the dimensions of indices and of the operand, which share those that are batches of both."""
+    """Returns the labels of the dimensions of indices and of the operand, which share those of batch dimensions."""
     of_start = [f"s{dim}" for dim in range(indices.rank)]
     labels = [f"d{dim}" for dim in range(operand.rank)]
     for dim, other in zip(batching, of_indices, strict=True):
@@ -209,7 +209,7 @@ def _placed(
     vector: int,
     targets: Sequence[int],
 ) -> list[Value]:
-    """A scatter of elements: at each position those whose index is the position are combined with what was there."""
+    """Returns a scatter of elements: each position is combined with the updates whose index equals the position."""
     tensors, count = reading.tensors, len(values) // 2
     of_index = [label for dim, label in enumerate(of_start) if dim != vector]
     places, starts = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[tuple[Value, Sequence[str]]]()

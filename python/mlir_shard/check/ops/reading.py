@@ -17,13 +17,13 @@ Reader = Callable[["Reading", Any, list[Value]], list[Value]]
 READERS: dict[str, Reader] = {}
 """The function that reads each op, by name."""
 
-# Attributes that say nothing of what an op computes.
+# Prefixes of attributes that do not affect the result of an op.
 _IGNORED = ("sdy.", "mhlo.", "mlir_shard.", "xla.", "jax.", "operandSegmentSizes", "resultSegmentSizes")
 _DYNAMIC = -(2**63)
 
 
 def reads(*names: str) -> Callable[[Reader], Reader]:
-    """Registers the reader of ops."""
+    """Returns a decorator that registers the reader of ops."""
 
     def register(reader: Reader) -> Reader:
         READERS.update(dict.fromkeys(names, reader))
@@ -105,7 +105,7 @@ class Reading:
             for one in block.operations:
                 one = one.operation
                 if one.name.endswith(".constant"):
-                    # Whether a constant is in the region or around it does not matter.
+                    # A constant has the same key inside and outside of the region.
                     numbers[one.results[0]] = self.constant(one.attributes["value"], one.results[0].type)
                     continue
                 outer = [self.environment[operand] for operand in one.operands if operand not in numbers]
@@ -159,7 +159,7 @@ def numbers_of(op: Any, name: str) -> list[int]:
 
 
 def reduction_of(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple[str, Any]:
-    """Returns the kind of op that combines the accumulator of a body with a value, and the value; else no kind."""
+    """Returns the kind of op that combines the accumulator of a body with a value, and the value; else "" and None."""
     last = next((op for op in inside if list(op.results) == [yielded]), None)
     uses = [operand for op in inside for operand in op.operands if operand == accumulator]
     if last is None or last.name not in KINDS or len(uses) != 1 or accumulator not in list(last.operands):

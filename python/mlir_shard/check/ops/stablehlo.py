@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ops of StableHLO: which dimensions they work along, and what they do to indices."""
+"""The ops of StableHLO: the dimensions that they work along, and their effect on indices."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _broadcast(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 @reads("stablehlo.dynamic_iota", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape")
 def _of_static_shape(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Where the result has a static shape, the operand that gives the shape says nothing more."""
+    """Returns an op with a static result shape without its shape operand, which is redundant."""
     shape, element = reading.type_of(op.results[0].type)
     if op.name == "stablehlo.dynamic_iota":
         dim = op.attributes["iota_dimension"].value
@@ -114,7 +114,7 @@ def _of_static_shape(reading: Reading, op: Any, values: list[Value]) -> list[Val
 
 @reads("stablehlo.bitcast_convert", "chlo.top_k")
 def _along_last(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """Works along the last dimension, or between elements and a new or dropped last dimension."""
+    """Returns an op along the last dimension, or between elements and a new or dropped last dimension."""
     labels = [f"d{dim}" for dim in range(values[0].rank)]
     found = []
     for at, result in enumerate(op.results):
@@ -289,7 +289,7 @@ def _ends(padding: Sequence[int], at: int) -> tuple[int, int]:
 
 
 def _along(op: Any, values: list[Value]) -> list[list[str]]:
-    """The labels of operands of an op along its last dimensions; those of its result are the first operand's."""
+    """Returns the labels of operands of an op along its last dimensions; its result has those of the first operand."""
     rank = values[0].rank
     core = len(numbers_of(op, "fft_length")) if op.name == "stablehlo.fft" else 2
     batch = [f"b{dim}" for dim in range(rank - core)]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Structured ops: loops over affine accesses, a body at each point, and a reduction along the loops of no result.
+"""Structured ops: loops over affine accesses, a body at each point, and a reduction along loops that no result has.
 
 All ops of linalg are read from their own indexing maps and bodies. Windows of convolutions and pools are accesses too.
 """
@@ -21,12 +21,12 @@ _linalg = host.dialect("linalg")
 
 
 def is_structured(op: Any) -> bool:
-    """Whether an op says itself what its loops, accesses and body are."""
+    """Returns whether an op itself defines its loops, accesses and body."""
     return bool(op.name.startswith("linalg.")) and len(op.regions) == 1 and len(op.regions[0].blocks) == 1
 
 
 def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
-    """The results of an op of linalg."""
+    """Returns the results of an op of linalg."""
     maps = [[_entry(one) for one in attribute.value.results] for attribute in _linalg.get_indexing_maps(op) or ()]
     if len(maps) != len(values):
         raise NotCertified("no indexing maps", op.name)
@@ -69,7 +69,7 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 
 def _reduction(inside: Sequence[Any], accumulator: Any, yielded: Any) -> tuple[str, Any, Any]:
-    """The kind of a reduction, of what, and the condition under which that takes part, None if it always does."""
+    """Returns the kind of a reduction, its operand, and the condition that selects it; None if it is always reduced."""
     last = next((op for op in inside if list(op.results) == [yielded]), None)
     if last is None or last.name != "arith.select" or last.operands[2] != accumulator:
         return (*reduction_of(inside, accumulator, yielded), None)
@@ -82,7 +82,7 @@ def _is_loop(entry: Entry) -> bool:
 
 
 def _entry(expression: Any) -> Entry:
-    """An affine expression of the loops as an index."""
+    """Returns an affine expression of the loops as an index."""
     if isinstance(expression, ir.AffineDimExpr):
         return 0, ((1, expression.position),)
     if isinstance(expression, ir.AffineConstantExpr):
@@ -108,7 +108,7 @@ class _Body:
         self.values: dict[Any, Value] = {}
 
     def value(self, wanted: Any) -> Value:
-        """A value of the body, or one from around it."""
+        """Returns a value that is defined in the body or outside of it."""
         found = self.values.get(wanted)
         if found is None:
             op = None if isinstance(wanted, ir.BlockArgument) else wanted.owner
@@ -134,7 +134,7 @@ class _Body:
         return found
 
     def _extracted(self, op: Any) -> Value:
-        """An element of a tensor at numbers that are computed, or that are affine in the loops; they are in bounds."""
+        """Returns an element of a tensor at indices that are computed, or affine in the loops; they are in bounds."""
         value, tensors, count = self.reading.environment[op.operands[0]], self.reading.tensors, len(self.sizes)
         numbers = [self.value(one) for one in list(op.operands)[1:]]
         entries, rest = list[Entry](), list[int]()
@@ -154,7 +154,7 @@ class _Body:
 def _along_loops(
     reading: Reading, op: Any, values: Sequence[Value], maps: Sequence[Sequence[Entry]], sizes: Sequence[int]
 ) -> list[Value]:
-    """An op that reduces in another way: the same function of what it reads, for each position of its results."""
+    """Returns the results of an op with another reduction: one function of its reads for each result position."""
     if not all(_is_loop(entry) for entries in maps for entry in entries):
         raise NotCertified("an unknown reduction of windows", op.name)
     labels = [[f"l{entry[1][0][1]}" for entry in entries] for entries in maps]
@@ -169,7 +169,7 @@ def _along_loops(
 
 
 def initial(reading: Reading, kind: str, start: Value, value: Value) -> Value:
-    """A reduction that starts with a value."""
+    """Returns a reduction that starts with a value."""
     try:
         if reading.tensors.number_of(start, "reduce") in NEUTRAL.get(kind, ()):
             return value
@@ -188,12 +188,12 @@ def looked_up_at(
     results: Sequence[str],
     element: str,
 ) -> Any:
-    """A sum over all positions of a tensor, of what is where computed numbers say: one element of it.
+    """Returns the elements of a tensor at computed positions, each as a sum over all positions that has one match.
 
     Args:
-        labels: of the dimensions of the value.
-        starts: for dimensions that are looked up in, the first position, its labels, and how many there are from it on,
-            which the result has the label `o` and the dimension for.
+        labels: the labels of the dimensions of the value.
+        starts: for each dimension that is looked up, the first position, its labels, and the number of positions from
+            it on, which have the label `o` and the dimension in the result.
     """
     places, found = list[tuple[Entry, Sequence[tuple[int, str]]]](), list[Any]()
     for dim, (start, of, size) in starts.items():

@@ -55,9 +55,9 @@ class Tensors(ABC):
     mesh: Mesh
     place: Any = None
     is_exact = False
-    """Whether one op without a meaning makes the whole result unknown."""
+    """Whether one op without a meaning makes the check refuse the entire program."""
 
-    # Tensors that no other ones are needed for.
+    # Tensors without operands.
 
     @abstractmethod
     def leaf(self, op: tuple[Any, ...], shape: Sequence[int]) -> Any:
@@ -80,7 +80,7 @@ class Tensors(ABC):
         """Returns the tensor whose element at a position is that of the value at indices affine in the position.
 
         Args:
-            entries: for each dimension of the value the index, in the dimensions of the result from 0 on and mesh axes.
+            entries: the index of each dimension of the value, affine in the dimensions of the result and mesh axes.
             sizes: the shape of the result.
             bounded: whether indices must be in bounds on all devices; else elements beyond the end are unknown.
         """
@@ -163,9 +163,9 @@ class Tensors(ABC):
 
     @abstractmethod
     def is_shard(self, found: Any, value: Any, axes: Sequence[Sequence[int]]) -> bool:
-        """Returns whether each device has the elements of a global value that a layout gives it, if they exist."""
+        """Returns whether each device has the elements of its shard of a global value in a layout, ignoring padding."""
 
-    # What is known of a tensor.
+    # Queries of tensors.
 
     @abstractmethod
     def entry_of_devices(self, entries: Any) -> Entry:
@@ -177,7 +177,7 @@ class Tensors(ABC):
 
     @abstractmethod
     def number_of(self, value: Any, lemma: str) -> str:
-        """Returns the number that a value is everywhere. Raises NotCertified if it is not one number."""
+        """Returns the number that all elements of a value equal. Raises NotCertified if they are not one number."""
 
     @abstractmethod
     def entry(self, value: Any) -> Entry | None:
@@ -243,7 +243,7 @@ class Tensors(ABC):
         """Returns a box of a value that is assembled of tiles; None for other values."""
         return None
 
-    # Ops that are made of others.
+    # Ops that are composed of others.
 
     def zero(self, element: str, shape: Sequence[int] = ()) -> Any:
         """Returns zeros of a type."""
@@ -337,7 +337,7 @@ class Tensors(ABC):
     def exchanged(self, value: Any, split: int, concat: int, axes: Sequence[int]) -> Any:
         """Returns an all-to-all: the device's digits of one dimension are exchanged for those of another one.
 
-        The axes are renamed to digits of a new dimension, another one is sliced by the device, and the new one joined.
+        The axes become a new dimension, `split` is sliced by the device, and the new dimension is merged into `concat`.
         """
         rank, shape = value.rank, list(value.shape)
         front = self.gathered(self.reshaped(value, [1, *shape]), 0, axes)

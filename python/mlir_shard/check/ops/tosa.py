@@ -24,12 +24,12 @@ _KINDS = {
     "all": "and",
     "any": "or",
 }
-# The dimensions of operands and of the result of ops that do the same along them; `*` is one that they work along.
+# Labels of the dimensions of the operands and of the result of ops; `*` is a dimension that the op works along.
 _ALONG = {"gather": ("n*c", "nw", "nwc"), "resize": ("n**c", "n**c"), "fft2d": ("n**", "n**"), "rfft2d": ("n**", "n**")}
 
 
 def _stretched(reading: Reading, op: Any, values: Sequence[Value]) -> list[Value]:
-    """Operands of one rank, with dimensions of size 1 repeated; scalars that say how are left out."""
+    """Returns the operands of the rank of the result, with dimensions of size 1 repeated; others are left out."""
     shape = reading.type_of(op.results[0].type)[0]
     return [reading.tensors.broadcast(value, shape, range(len(shape))) for value in values if value.rank == len(shape)]
 
@@ -159,10 +159,10 @@ def _matmul(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 
 
 def _of_images(reading: Reading, op: Any, value: Value, number: Value, kernel: Sequence[int]) -> Value:
-    """The windows of images, whose spatial dimensions are those behind the first."""
+    """Returns the windows of images, whose spatial dimensions follow the first dimension."""
     strides, pads = numbers_of(op, "stride"), numbers_of(op, "pad")
     dilation, counts = numbers_of(op, "dilation") or [1] * len(kernel), reading.type_of(op.results[0].type)[0][1:]
-    # What is left over at the end is in no window.
+    # Elements that are left over at the end are in no window.
     along = {
         1 + at: Window(
             counts[at],

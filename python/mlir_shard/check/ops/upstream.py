@@ -93,7 +93,7 @@ def _entries(reading: Reading, values: list[Value]) -> list[Entry]:
 
 
 def offsets(reading: Reading, op: Any, values: list[Value]) -> tuple[list[Entry], list[int], list[int]]:
-    """The offsets, sizes and strides of a slice, of which sizes and strides are static."""
+    """Returns the offsets, sizes and strides of a slice. Raises NotCertified unless sizes and strides are static."""
     starts, left = list[Entry](), list(values)
     for number in numbers_of(op, "static_offsets"):
         starts += [(number, ())] if number != _DYNAMIC else _entries(reading, [left.pop(0)])
