@@ -43,8 +43,8 @@ class ArgumentParser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses arguments, for all ways to parse; raises UsageError with the nearest options for an unknown one."""
-        # argparse complains of what is missing first, and takes what follows an unknown option for one more argument.
+        """Parses arguments, for all methods that parse; raises UsageError with similar names for an unknown option."""
+        # argparse reports missing arguments first, and takes the value of an unknown option for an argument.
         self._check_flags(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
@@ -63,7 +63,7 @@ class ArgumentParser(argparse.ArgumentParser):
             raise UsageError(f"unknown option '{flag}'{hint or '; --help lists the options'}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # argparse ignores that a stream cannot be written to.
+        # argparse ignores errors of writing to a stream.
         print(message, end="", file=sys.stderr if file is None else file, flush=True)
 
     def error(self, message: str) -> NoReturn:
@@ -73,7 +73,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
 @dataclasses.dataclass(frozen=True)
 class OneOf:
-    """A reader of one of some names; `complaint` follows any other text in the error."""
+    """A reader that accepts one of `names`; the error for other text is the text, `complaint` and a hint."""
 
     names: Sequence[str]
     complaint: str
@@ -86,7 +86,7 @@ class OneOf:
 
 
 def number(complaint: str, least: int = 0, end: float = float("inf")) -> Callable[[str], int]:
-    """Returns a reader of an integer from `least` up to `end`, exclusive; `complaint` follows any other text."""
+    """Returns a reader of an integer in [`least`, `end`); the error for other text is the text and `complaint`."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) < end:

@@ -31,7 +31,7 @@ def diagnostics(verdict: Verdict) -> list[Diagnostic]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Returns a line about the verdict, and one about what it rests on besides the lemmas."""
+    """Returns the verdict as text: its result, the ops without a lemma, and the assumptions besides the lemmas."""
     by = f", by {verdict.by}" if verdict.is_proved else ""
     lines = [f"{'proved' if verdict.is_proved else 'not proved'}: {verdict.ops} operations read{by}"]
     lines += [f"not certified yet: {what}, {count} times" for what, count in sorted(verdict.lost.items())]
@@ -41,17 +41,17 @@ def summary(verdict: Verdict) -> str:
 
 @contextmanager
 def certificate_file() -> Iterator[str]:
-    """A file for a certificate, which is removed at the end."""
+    """Yields the path for a certificate file, and removes the file at the end."""
     with tempfile.TemporaryDirectory(prefix="mlir-shard-") as directory:
         yield os.path.join(directory, "certificate.json")
 
 
 def certify(whole: Any, partition: Callable[[str], Any]) -> Verdict:
-    """Partitions a program and returns the verdict on what it becomes.
+    """Partitions a program and returns the verdict on its local program.
 
     Args:
         whole: the global module, which stays as it is.
-        partition: is given the file for the certificate, and returns the local module.
+        partition: called with the path for the certificate file; returns the local module.
     """
     with certificate_file() as path:
         local = partition(path)

@@ -45,8 +45,8 @@ class DriverOption:
     """One option of the driver, without its name.
 
     read: converts the text of the value to the field's value; raises UsageError or ValueError if the text is invalid.
-    value: the name of the value in `--help`, empty for a switch; implied: the text of a value that is left out, None if
-    it cannot be; repeats: whether values of several occurrences are joined.
+    value: the name of the value in `--help`, empty for a switch; implied: the text of an omitted value, None if the
+    value is required; repeats: whether values of several occurrences are joined.
     """
 
     help: str
@@ -242,7 +242,7 @@ def parse(argv: Sequence[str]) -> Arguments:
                 raise UsageError(f"'{argument}' needs a value: {argument}={chosen.value}")
         _store(values, name, argument, value)
     if "help" in values:
-        # What else is there may be a whole command line, to which --help was added.
+        # The other arguments may be an entire command line to which --help was added.
         values["help"] += (*(flag.name for flag in passes), *(one for one in inputs if _PASS_NAME.fullmatch(one)))
         return Arguments(**values)
     if len(inputs) > 1:
@@ -282,7 +282,7 @@ def exit_status(tool: str, drive: Callable[[], int], failure: int = 1) -> int:
         interrupts.raise_from_now_on()
         return _status_or_failure(tool, drive, failure)
     except KeyboardInterrupt:
-        # The process ends anyway, and a second one would end it with a traceback.
+        # The process ends in any case; a second SIGINT would end it with a traceback.
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         complain(tool, "interrupted")
@@ -296,7 +296,7 @@ def _status_or_failure(tool: str, drive: Callable[[], int], failure: int) -> int
         complain(tool, str(error))
         return failure
     except BrokenPipeError:
-        # Whoever read the output has gone.
+        # The reader of the output has closed the pipe.
         standard_streams.discard(sys.stdout)
         return failure
     except Exception as error:
@@ -323,11 +323,11 @@ def _flushed(drive: Callable[[], int]) -> int:
 
 
 def complain(tool: str, message: str) -> int:
-    """Prints the error; returns its exit status."""
+    """Prints an error message; returns the exit status 1."""
     try:
         print(f"{tool}: error: {message}", file=sys.stderr, flush=True)
     except OSError:
-        # The status says that there was an error.
+        # The exit status reports the error.
         standard_streams.discard(sys.stderr)
     return 1
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Completion of command lines in bash: a script that contains all completions.
 
-The script is printed once, when the shell is set up, so that completing starts no Python.
+The script is printed once, when the shell is set up, so that completion does not start Python.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _FILE_VALUES = ("FILE", "FILE.py", "DIR", "ARRAYS")
 class Completions:
     """The completions of a command.
 
-    flags: with their dashes; values: by the flag, whose value is the next word or follows an equals sign, or by text
-    that ends with the equals sign, such as `--pass=option=`, if the value can only follow that; files: the flags whose
-    values are files.
+    flags: the flags, with their dashes. values: the values by flag, if a value is the next word or follows an equals
+    sign; by text that ends with an equals sign, such as `--pass=option=`, if a value can only follow this text.
+    files: the flags whose values are files.
     """
 
     flags: Sequence[str]

@@ -10,9 +10,9 @@ from mlir_shard import _native
 
 
 def report(tool: str, status: int = 1) -> None:
-    """Has the process name what was at work when such a signal ends it, and then exit with a status.
+    """Makes the process name the activity that such a signal interrupts, and then exit with a status.
 
-    Nothing changes where Python's faulthandler is enabled, as `python -X faulthandler` does: that shows more.
+    Has no effect if Python's faulthandler is enabled, as by `python -X faulthandler`, because it shows more.
     """
     if not faulthandler.is_enabled():
         _native.report_crashes(tool, status)

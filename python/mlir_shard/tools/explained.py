@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Explanations of values of the programs that other tools are given."""
+"""Explanations of values, for the options `--explain` of other tools."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlir_shard.tools.command_line import UsageError
 
 
 def values_text(module: Any, queries: Iterable[str], sources: Mapping[str, str], collectives: str = "shard") -> str:
-    """Returns why the values that queries mean are sharded as they are.
+    """Returns the explanations of the shardings of the values that queries select.
 
     Raises:
-        UsageError: a query means no value.
+        UsageError: a query selects no value.
         PassFailure: the program cannot be partitioned.
     """
     from mlir_shard.explain.explanation import explain

@@ -20,7 +20,7 @@ from mlir_shard.tools.command_line import OPTIONS, UsageError
 
 _WIDTH, _COLUMN = 120, 44
 _NARROW, _NARROW_COLUMN = 100, 8
-"""Below this width summaries are below the names, from this column on."""
+"""If the output is narrower than this width, summaries are below the names, from this column on."""
 _LEAST_WIDTH = 40
 
 _USAGE = (

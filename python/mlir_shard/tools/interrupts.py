@@ -19,7 +19,7 @@ def terminate_during_imports() -> None:
 
 
 def raise_from_now_on() -> None:
-    """Makes SIGINT raise KeyboardInterrupt in a command, also if it arrives in a destructor; nothing elsewhere."""
+    """Makes SIGINT raise KeyboardInterrupt in a command, even in a destructor; does nothing in other processes."""
     if not _is_command():
         return
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -28,7 +28,7 @@ def raise_from_now_on() -> None:
 
 
 def _is_command() -> bool:
-    """Whether this process is a command, by its script or as `python -m mlir_shard.tools...`, not a user of them."""
+    """Returns whether this process is a command, started by its script or as `python -m mlir_shard.tools...`."""
     given = sys.orig_argv
     module = given[given.index("-m") + 1] if "-m" in given[:-1] else ""
     return module.startswith("mlir_shard.tools.") or os.path.basename(sys.argv[0]).startswith("shard-")
@@ -41,7 +41,7 @@ def _unraisable(error: Any) -> None:
         return
     import threading
 
-    # After this hook has returned: an exception is ignored here too.
+    # The signal is sent after this hook has returned, because exceptions are ignored in the hook too.
     timer = threading.Timer(_SECONDS_TO_RETURN, os.kill, (os.getpid(), signal.SIGINT))
     timer.daemon = True
     timer.start()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The modules and passes that a tool is given, read with diagnostics on its console."""
+"""Functions that read the modules and passes given to a tool, with diagnostics on its console."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Reported(Exception):
-    """The error for input that cannot be used and whose diagnostics have been printed."""
+    """The error for invalid input whose diagnostics have been printed."""
 
 
 def load_passes(files: Iterable[str], console: Console) -> None:
-    """Registers the passes of the project, of installed plugins and of Python files; raises `Reported`."""
+    """Registers the passes of the project, of installed plugins and of Python files; raises `Reported` for errors."""
     from mlir_shard.passes import plugins, registry
 
     try:
@@ -31,14 +31,14 @@ def load_passes(files: Iterable[str], console: Console) -> None:
 
 
 def read_module(path: str, context: Any, console: Console) -> Any:
-    """Returns the module in a file or, for `-`, of standard input; raises `Reported`, or UsageError without a file."""
+    """Returns the module in a file, `-` for standard input; raises `Reported`, or UsageError if it cannot be read."""
     from mlir_shard.tools import source
 
     return parse_module(source.read(path), context, console)
 
 
 def parse_module(read: Source, context: Any, console: Console) -> Any:
-    """Returns the module of a source, which is added to the console; raises `Reported`."""
+    """Returns the module of a source, which is added to the console; raises `Reported` if it is invalid."""
     from mlir_shard import asm
     from mlir_shard.dialects.parsing import parse
     from mlir_shard.passes import diagnostic

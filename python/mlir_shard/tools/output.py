@@ -15,7 +15,7 @@ from mlir_shard.tools.command_line import UsageError
 
 
 def check(path: str) -> None:
-    """Finds what can be known to be wrong with an output path before there is anything to write.
+    """Checks that an output path can be written, before the output is computed.
 
     Raises:
         UsageError: the path cannot be written.
@@ -39,21 +39,21 @@ _DRAWN = "shard-explain draws a program, shard-reshard a plan, as a .svg picture
 
 
 def suffix(path: str) -> str:
-    """Returns the suffix of a name, `.svg`, in lower case."""
+    """Returns the suffix of a name, such as `.svg`, in lower case."""
     return os.path.splitext(path)[1].lower()
 
 
 def check_form(path: str, written: str, *, drawn: Collection[str] = (), option: str = "--output") -> None:
-    """Refuses a name that promises a picture or a page that is not drawn there.
+    """Rejects an output path with the suffix of a picture or a page that the tool does not draw.
 
     Args:
-        path: the name.
-        written: what is written, for the message.
-        drawn: the suffixes of pictures and pages that are drawn.
-        option: of the command line, which has the name.
+        path: the output path.
+        written: a description of the possible outputs, for the message.
+        drawn: the suffixes of the pictures and pages that the tool draws.
+        option: the option of the command line whose value is the path.
 
     Raises:
-        UsageError: the name ends so.
+        UsageError: the path has such a suffix.
     """
     found = suffix(path)
     if found in (*_PICTURES, *_PAGES) and found not in drawn:
@@ -61,20 +61,20 @@ def check_form(path: str, written: str, *, drawn: Collection[str] = (), option: 
 
 
 def check_report(path: str, option: str) -> None:
-    """Finds what can be known to be wrong with the path of a report, the value of an option.
+    """Checks that the path of a report, the value of `option`, can be written, before the report is computed.
 
     Raises:
-        UsageError: the path cannot be written, or promises a picture or a page.
+        UsageError: the path cannot be written, or has the suffix of a picture or a page.
     """
     check_form(path, "a report is a table, or JSON in a .json file", option=option)
     check(path)
 
 
 def write(path: str, data: bytes | str) -> None:
-    """Writes to a file, or to standard output for `-`; a file that is there is replaced in one step.
+    """Writes to a file, or to standard output for `-`; an existing file is replaced in one step.
 
     Raises:
-        UsageError: it cannot be written; a file that was there is as it was.
+        UsageError: the file cannot be written; an existing file is unchanged.
     """
     data = data.encode() if isinstance(data, str) else data
     if path == "-":
@@ -82,7 +82,7 @@ def write(path: str, data: bytes | str) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    # A link stays a link.
+    # The target of a symbolic link is replaced, not the link.
     target = os.path.realpath(path)
     try:
         status = os.stat(target)

@@ -24,19 +24,19 @@ from mlir_shard.tools.reshard.tensor_picture import MARGIN, WIDTH, Canvas, draw_
 from mlir_shard.transforms.communication.communication_report import axes_text
 
 MOST_TENSORS = 48
-"""How many tensors are drawn; the others are counted."""
+"""The maximum number of drawn tensors; the others are counted."""
 _COLUMNS = 4
 _GAP = 20.0
 _ACROSS = (WIDTH - 2 * MARGIN + _GAP) / _COLUMNS
 _CARD = _ACROSS - _GAP
-# On the left of a tensor are its rows.
+# The row ticks are to the left of a tensor.
 _TICKS = 26.0
 _TENSOR_HEIGHT = 92.0
 _LINE = 15.0
 _MOST_CODE = 27
-"""So many characters of a fixed width are within a card."""
+"""The maximum number of fixed-width characters in a line of a card."""
 _SLAB_GAP = 34.0
-# They give the elements of an operand another shape or order.
+# Ops whose results contain the elements of an operand in another shape or order.
 _VIEWS = frozenset(
     {
         *op_names("stablehlo", "broadcast_in_dim dynamic_slice reshape slice transpose"),
@@ -51,9 +51,10 @@ def svg(explanation: Explanation, title: str, chosen: Sequence[Tensor] = ()) -> 
     """Returns the picture of an explained program.
 
     Args:
-        explanation: of it.
-        title: of the picture.
-        chosen: the tensors to draw; by default arguments, and what is computed from them in another shape or sharding.
+        explanation: the explanation of the program.
+        title: the title of the picture.
+        chosen: the tensors to draw; by default, the arguments and the tensors computed from them with another shape or
+            sharding.
     """
     collectives = _collectives(explanation)
     tensors = [*chosen] or list(_drawn(explanation, collectives.keys()))
@@ -63,7 +64,7 @@ def svg(explanation: Explanation, title: str, chosen: Sequence[Tensor] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """A tensor with what is said of it."""
+    """A tensor with the lines of text above and below it."""
 
     tensor: Tensor
     layout: TensorLayout
@@ -74,7 +75,7 @@ class _Card:
     @property
     def height(self) -> float:
         lines = len(self.above) + len(self.below)
-        # The indices of slabs are between a tensor and what is below it.
+        # The indices of slabs are between a tensor and the text below it.
         return lines * _LINE + self.frame.total_height + 26 + (14 if any(self.frame.slabs) else 0)
 
 
@@ -95,7 +96,7 @@ class _Picture:
         self._canvas = Canvas(tuple(devices) or (0,))
 
     def text(self) -> str:
-        """The file."""
+        """Returns the SVG file."""
         cards = iter(self._cards)
         rows = iter(lambda: list(islice(cards, _COLUMNS)), [])
         facts = (fitting(line, 12, WIDTH - 2 * MARGIN) for line in self._facts())
@@ -162,7 +163,7 @@ def _lines(one: ExplainedCollective) -> list[tuple[str, str]]:
 
 
 def _layout(explanation: Explanation, tensor: Tensor) -> TensorLayout | None:
-    """The layout of a tensor, on the only mesh of the program if it has no sharding; None if it is not known."""
+    """Returns the layout of a tensor, on the program's only mesh if it has no sharding; None if it is unknown."""
     mesh = explanation.mesh_of(tensor)
     if mesh is None or any(size < 0 for size in tensor.shape):
         return None
@@ -171,9 +172,10 @@ def _layout(explanation: Explanation, tensor: Tensor) -> TensorLayout | None:
 
 
 def _drawn(explanation: Explanation, moved: Collection[int]) -> Iterator[Tensor]:
-    """Arguments, and what is computed from them and differs from the operands in shape or sharding, but for views.
+    """Yields the arguments and the tensors computed from them that differ from the operands in shape or sharding.
 
-    Also what needs collectives, or is returned; a result only if its sharding is not that of what is returned.
+    The results of views are left out. Also yields tensors that need collectives and tensors that are returned; a result
+    of a function only if its sharding differs from that of the returned tensor.
     """
     shown, returned = _computed(explanation)
     for tensor in explanation.tensors:
@@ -188,7 +190,7 @@ def _drawn(explanation: Explanation, moved: Collection[int]) -> Iterator[Tensor]
 
 
 def _computed(explanation: Explanation) -> tuple[set[int], dict[tuple[str, int], Tensor | None]]:
-    """The arguments and what differs from the operands it is computed from; what functions return, by index."""
+    """Returns the numbers of the arguments and of tensors unlike their operands; the returned tensors by index."""
     dependent: set[int] = set()
     shown: set[int] = set()
     returned: dict[tuple[str, int], Tensor | None] = {}
@@ -208,12 +210,12 @@ def _computed(explanation: Explanation) -> tuple[set[int], dict[tuple[str, int],
 
 
 def _is_local(explanation: Explanation, tensor: Tensor) -> bool:
-    """Whether it is one of the tensors of a device already, which have no shards."""
+    """Returns whether a tensor is in the region of a manual computation, where tensors are local."""
     return any(op == "sdy.manual_computation" for op, _ in explanation.regions(tensor))
 
 
 def _collectives(explanation: Explanation) -> dict[int, list[ExplainedCollective]]:
-    """By tensor the collectives that the op needs which computes it."""
+    """Returns, by the number of a tensor, the collectives that its op needs."""
     graphs = Graphs(explanation)
     found: dict[int, list[ExplainedCollective]] = {}
     for nodes in graphs.outputs.values():

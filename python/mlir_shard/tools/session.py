@@ -30,7 +30,7 @@ _EXPECTED = re.compile(
 
 @dataclasses.dataclass(slots=True)
 class Expectation:
-    """A diagnostic that the input expects, at `line`, or None for no position; `position` is that of the comment."""
+    """A diagnostic that the input expects at `line`, None for no position; `position` is that of the comment."""
 
     severity: str
     text: str
@@ -78,7 +78,7 @@ class Verifier:
     def _pattern(self, text: str, holds_patterns: bool, position: Position) -> re.Pattern[str]:
         if not holds_patterns:
             return re.compile(re.escape(text))
-        # Literal text and patterns take turns.
+        # Literal text and patterns alternate.
         parts = re.split(r"\{\{(.*?)\}\}", text)
         try:
             return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))
@@ -93,7 +93,7 @@ class Verifier:
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
             self._problems.append(Diagnostic("error", message, position, diagnostic.place))
         for note in diagnostic.notes:
-            # As in mlir-opt, nobody has to expect what the host shows of the operation.
+            # As in mlir-opt, the notes in which the host prints the operation need not be expected.
             if not note.message.startswith(OPERATION_NOTE):
                 self.report(note)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-check: proves that a local program computes what the global program does, by a certificate and lemmas."""
+"""shard-check: proves by a certificate and lemmas that a local program computes the results of the global program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CheckArguments:
 
 
 def parse(argv: Sequence[str]) -> CheckArguments:
-    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     arguments = CheckArguments(**vars(_parser().parse_args(argv)))
     if arguments.whole == arguments.local == "-":
         raise UsageError("standard input holds one program: name a file for the other one")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-diff: what has changed between two programs in shardings, collectives and bytes, for people and for CI."""
+"""shard-diff: compares the shardings, the collectives and the bytes of two programs, for people and for CI."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DiffArguments:
 
 
 def parse(argv: Sequence[str]) -> DiffArguments:
-    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     arguments = DiffArguments(**vars(_parser().parse_args(argv)))
     if arguments.before == arguments.after == "-":
         raise UsageError("standard input holds one program: name a file for the other one")
@@ -105,7 +105,7 @@ def _thresholds(text: str) -> dict[str, Limit]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-diff; returns its exit status: 0, 1 for a difference, 2 for any error, 130 if it was interrupted."""
+    """Runs shard-diff; returns its exit status: 0, 1 for a difference, 2 for any error, 130 if interrupted."""
     given = sys.argv[1:] if argv is None else argv
     with fewer_collections():
         return exit_status(TOOL, lambda: _drive(parse(given)), FAILED)
@@ -134,7 +134,7 @@ def _drive(arguments: DiffArguments) -> int:
 
 
 def _status(arguments: DiffArguments, difference: Difference) -> int:
-    """Writes the difference; returns whether it counts."""
+    """Writes the difference; returns `DIFFERENT` if it exceeds a threshold or none is given and it is not empty."""
     limits = {name: limit for one in arguments.threshold for name, limit in one.items()}
     try:
         exceeded = _exceeded(difference, limits)
@@ -156,7 +156,7 @@ def _compare(arguments: DiffArguments, console: Console) -> Difference:
     said = set[str]()
 
     def report(one: Any) -> None:
-        # Errors come with the failure; both programs, and both pipelines, may warn of the same.
+        # The failure contains the errors; both programs and both pipelines may give the same warning.
         if one.severity != "error" and str(one) not in said:
             said.add(str(one))
             console.report(one)
@@ -165,7 +165,7 @@ def _compare(arguments: DiffArguments, console: Console) -> Difference:
 
 
 def _exceeded(difference: Difference, limits: dict[str, Limit]) -> dict[str, str]:
-    """The thresholds that are exceeded, each with a line about it."""
+    """Returns the exceeded thresholds, each with a line that describes it."""
     from mlir_shard.explain.difference.changes import NUMBERS
     from mlir_shard.explain.difference.report import growth
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-explain: why values of a program are sharded as they are, why it communicates, and what would change that."""
+"""shard-explain: explains the shardings and the communication of a program, and the effects of other annotations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExplainArguments:
 
 
 def parse(argv: Sequence[str]) -> ExplainArguments:
-    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     given: dict[str, Any] = vars(_parser().parse_intermixed_args(argv))
     lists: dict[str, Any] = {name: tuple(given.pop(name)) for name in ("values", "what_if", "load")}
     return ExplainArguments(**given, **lists)
@@ -90,7 +90,7 @@ def _parser() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-explain; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    """Runs shard-explain; returns its exit status: 0, 1 for any error, 130 if interrupted."""
     given = sys.argv[1:] if argv is None else argv
     return exit_status(TOOL, lambda: _drive(parse(given)))
 
@@ -157,7 +157,7 @@ def _check_links(costs: CostModel | None, path: str | None, module: Any) -> None
     from mlir_shard.dialects import sdy
 
     meshes = sdy.meshes(module).values()
-    # The meshes of upstream's dialect have names for their axes only when they are converted.
+    # The axes of meshes of upstream's dialect have names only after the conversion.
     if costs is None or not meshes:
         return
     try:

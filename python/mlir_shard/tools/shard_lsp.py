@@ -31,7 +31,7 @@ def _parser() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-lsp; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    """Runs shard-lsp; returns its exit status: 0, 1 for any error, 130 if interrupted."""
     given = sys.argv[1:] if argv is None else argv
     return exit_status(TOOL, lambda: _drive(given))
 

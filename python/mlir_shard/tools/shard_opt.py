@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-opt: mlir-opt with sharding, in whose pipelines passes in Python and passes of the host stand side by side."""
+"""shard-opt: mlir-opt with sharding, whose pipelines may contain both passes in Python and passes of the host."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TOOL = "shard-opt"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-opt; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    """Runs shard-opt; returns its exit status: 0, 1 for any error, 130 if interrupted."""
     if argv is not None:
         return exit_status(TOOL, lambda: _drive(parse(argv)))
-    # What imports make stays to the end of the process, where looking for cycles in it would be the last thing done.
+    # The objects that imports create live until the process ends, when a search for cycles in them would be useless.
     with fewer_collections():
         status = exit_status(TOOL, lambda: _drive(parse(sys.argv[1:])))
         gc.freeze()
@@ -76,7 +76,7 @@ def _load_passes(arguments: Arguments, console: Console) -> None:
 
 
 def _check_plugin_names() -> None:
-    """Refuses a plugin's pass or pipeline that has the name of an option, which its flag would set."""
+    """Raises PluginError if a plugin's pass or pipeline has the name of an option, which its flag would set."""
     from mlir_shard.passes import registry
     from mlir_shard.passes.diagnostic import of_declaration
     from mlir_shard.passes.plugins import PluginError
@@ -110,7 +110,7 @@ def _optimize(arguments: Arguments, console: Console) -> int:
     output.check(arguments.output)
     if arguments.memory_report is not None:
         output.check_report(arguments.memory_report, "--memory-report")
-    # A pipeline that is wrong is reported before standard input is waited for.
+    # An invalid pipeline is reported before standard input is read.
     opened = None if arguments.input == "-" else source.read(arguments.input)
     timing = Timing()
     with timing.phase("Pipeline"):
@@ -142,7 +142,7 @@ def _optimize(arguments: Arguments, console: Console) -> int:
 
 
 def _pipeline(arguments: Arguments, console: Console) -> Nest | None:
-    """The passes of the command line; None, after a diagnostic, if one of them does not exist."""
+    """Returns the passes of the command line; None, after a diagnostic, if `--pass-pipeline` is invalid."""
     from mlir_shard.passes import resolution
     from mlir_shard.passes.diagnostic import Position, error
     from mlir_shard.passes.resolution import PipelineError

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-reshard: plans how a tensor goes from one sharding to another, and shows its boxes, the steps and the bound."""
+"""shard-reshard: plans the resharding of a tensor, and shows its boxes, the steps and the lower bound."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ the numbers of mesh axes: '[[0], [1]]', ', unreduced=[2]'."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReshardArguments:
-    """The arguments of the command line; `-` is standard output, and None follows from the others."""
+    """The arguments of the command line; `-` is standard output, and a None is determined by the others."""
 
     mesh: str
     target_mesh: str | None
@@ -55,7 +55,7 @@ class ReshardArguments:
 
 
 def parse(argv: Sequence[str]) -> ReshardArguments:
-    """Reads a command line; UsageError where it is none. Prints and exits for --help and --version."""
+    """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     return ReshardArguments(**vars(_parser().parse_args(argv)))
 
 
@@ -95,7 +95,7 @@ DEFAULT_WIDTH = 120
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs shard-reshard; returns its exit status: 0, 1 for any error, 130 where it was interrupted."""
+    """Runs shard-reshard; returns its exit status: 0, 1 for any error, 130 if interrupted."""
     given = sys.argv[1:] if argv is None else argv
     return exit_status(TOOL, lambda: _drive(parse(given)))
 
@@ -116,7 +116,7 @@ def _show(arguments: ReshardArguments) -> int:
         missed = plan_data.undelivered(plan) if arguments.simulate else None
     except ValueError as error:
         raise UsageError(str(error)) from None
-    # What of the command line was no UTF-8 cannot be written.
+    # Parts of the command line that were not UTF-8 cannot be encoded.
     text = _text(arguments, plan, tensor, missed).encode(errors="replace").decode()
     output.write(arguments.output, text)
     if missed:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run: shards a program, runs it on MPI ranks or devices of PJRT and compares it with that without sharding."""
+"""shard-run: shards a program, runs it on MPI ranks or devices of PJRT and compares it with the unsharded program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _drive(arguments: RunArguments) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # Ending in an orderly way ends the ranks too; what nohup has set stays.
+        # An orderly exit ends the ranks too; the handler that nohup sets is kept.
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
     return _status(lambda: run_steps.report(_run(arguments)))
@@ -101,7 +101,7 @@ def _step(process: MpiProcess, drive: Callable[[], int]) -> int:
         except OtherRankFailed as error:
             return _keep(others, error)
 
-    # Whatever it raises: the other ranks wait for the status of this one.
+    # All exceptions are caught, because the other ranks need the status of this one.
     with contextlib.redirect_stdout(written), contextlib.redirect_stderr(said):
         status = exit_status(TOOL, guarded)
     failing = process.first(status != 0)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The input of a driver, in one part or in those between marker lines, and diagnostics that show its lines."""
+"""The input of a driver, its parts between marker lines, and diagnostics that show its lines."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ STANDARD_INPUT = "<stdin>"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """Text under the name that diagnostics use for it."""
+    """A text and its name in diagnostics."""
 
     name: str
     text: bytes
 
 
 def read(path: str) -> Source:
-    """The file at `path`, or standard input for `-`.
+    """Reads the file at `path`, or standard input for `-`.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the input cannot be read.
     """
     if path == "-":
         try:
@@ -44,9 +44,9 @@ def read(path: str) -> Source:
 
 
 def split(source: Source, marker: str) -> tuple[Source, ...]:
-    """The parts of a source between the lines that start with `marker`.
+    """Returns the parts of a source between the lines that start with `marker`.
 
-    Each part has empty lines where the parts before it were, so that lines keep their numbers.
+    Each part begins with empty lines in place of the parts before it, so that lines keep their numbers.
     """
     line = re.compile(rb"^" + re.escape(marker.encode()) + rb"(?:[ \t][^\n]*|\r)?(?:\n|\Z)", re.MULTILINE)
     parts, start, lines_before = [], 0, 0
@@ -58,7 +58,7 @@ def split(source: Source, marker: str) -> tuple[Source, ...]:
 
 
 class Console:
-    """Prints diagnostics, with the lines they are about where these are of a known source or of Python code.
+    """Prints diagnostics, and the lines at their positions if these are in a known source or in Python code.
 
     A location in a module may name any file; such a file is not opened.
     """
@@ -69,12 +69,12 @@ class Console:
         self._lines: dict[str, list[bytes]] = {}
 
     def add(self, source: Source) -> None:
-        """Makes the text of a source known; a later one of the same name replaces it."""
+        """Adds the text of a source, which replaces an earlier one of the same name."""
         self._texts[source.name] = source.text
         self._lines.pop(source.name, None)
 
     def texts(self) -> dict[str, str]:
-        """Returns the texts of the sources that are known, by name."""
+        """Returns the texts of the known sources, by name."""
         return {name: text.decode(errors="replace") for name, text in self._texts.items()}
 
     def report(self, diagnostic: Diagnostic) -> None:
@@ -82,7 +82,7 @@ class Console:
         print(self.render(diagnostic), file=self._stream, flush=True)
 
     def render(self, diagnostic: Diagnostic) -> str:
-        """The text of a diagnostic and its notes."""
+        """Returns the text of a diagnostic and its notes."""
         lines = [diagnostic.heading]
         position = diagnostic.position
         line = self._line(position) if position else None
@@ -102,13 +102,13 @@ class Console:
 
 def _read_lines(path: str) -> list[bytes]:
     try:
-        # The name that code was compiled with need not be that of a file.
+        # The name under which Python code was compiled need not be that of a file.
         if not os.path.isfile(path):
             return []
         with open(path, "rb") as file:
             return file.read().split(b"\n")
     except (OSError, ValueError):
-        # The file may be gone since it was loaded.
+        # The file may have been removed since it was loaded.
         return []
 
 
@@ -117,6 +117,6 @@ def _shown(line: bytes) -> str:
 
 
 def _caret(line: bytes, column: int) -> str:
-    """A caret under a byte of the line; tabs before it stay tabs, so that it stands right whatever their width."""
+    """Returns a line with a caret under a byte of `line`; tabs before the byte are kept, whatever their width."""
     before = line[: max(0, column - 1)].decode(errors="replace")
     return "".join("\t" if character == "\t" else " " for character in before) + "^"

@@ -11,22 +11,22 @@ import sys
 from typing import TextIO
 
 _NAMES = ("stdin", "stdout", "stderr")
-# How writing to a stream fails, where opening a file does not: that has the name of the file too.
+# The errors of writing to a stream. An error of opening a file also has the name of the file.
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 
 def reserve() -> None:
     """Opens the standard streams that the process was started without.
 
-    A file that is opened later would get the number of such a stream, and what native code prints. Reading standard
-    input and writing to standard output are errors then, and standard error is discarded.
+    Otherwise a file that is opened later would get the number of such a stream, and the output of native code. Reading
+    such a standard input and writing to such a standard output are errors; a standard error is discarded.
     """
     missing = [number for number, name in enumerate(_NAMES) if getattr(sys, name) is None]
     for number in missing:
         with contextlib.suppress(OSError):
             os.fstat(number)
             continue
-        # Reading what is open for writing only, and the other way round, is an error.
+        # Reading is an error if a file is open for writing only, and writing if it is open for reading only.
         descriptor = os.open(os.devnull, os.O_RDONLY if _NAMES[number] == "stdout" else os.O_WRONLY)
         if descriptor != number:
             os.dup2(descriptor, number)
@@ -37,13 +37,13 @@ def reserve() -> None:
 
 
 def write_error(error: OSError) -> str | None:
-    """Returns why a standard stream cannot be written to; None if the error is another one."""
+    """Returns the reason why a standard stream cannot be written to; None for other errors."""
     is_of_stream = error.errno in _WRITE_ERRORS and error.filename is None
     return os.strerror(error.errno or 0) if is_of_stream else None
 
 
 def discard(stream: TextIO) -> None:
-    """Discards what is left to be written to a standard stream: the interpreter would fail at exit because of it."""
+    """Discards the unwritten output of a standard stream, because of which the interpreter would fail at exit."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, stream.fileno())

@@ -23,7 +23,7 @@ from mlir_shard.tools.language_server.words import Span
 
 
 class Analysis:
-    """The document and what has gone wrong before there was one."""
+    """The document, and the errors of loading passes before it."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self._document: Document | None = None
@@ -44,12 +44,12 @@ class Analysis:
         return {"diagnostics": problems + diagnostics, "outline": [asdict(one) for one in document.outline()]}
 
     def hover(self, line: int, column: int) -> Any:
-        """Returns what is known of the word at a place."""
+        """Returns the description of the word at a place."""
         found = self._document and self._document.hover(line, column)
         return found and asdict(found)
 
     def definition(self, line: int, column: int) -> Any:
-        """Returns where the name at a place is defined."""
+        """Returns the span that defines the name at a place."""
         found = self._document and self._document.definition(line, column)
         return found and asdict(found)
 
@@ -58,12 +58,12 @@ class Analysis:
         return [asdict(one) for one in self._document.hints(first, last)] if self._document else []
 
     def references(self, line: int, column: int) -> Any:
-        """Returns where the name at a place is written."""
+        """Returns the spans of the name at a place."""
         return [asdict(one) for one in self._document.references(line, column)] if self._document else []
 
 
 def answer(methods: Mapping[str, Callable[..., Any]], line: str) -> dict[str, Any]:
-    """Returns the answer to a request: its `result`, or an `error` where it has failed."""
+    """Returns the answer to a request: its `result`, or an `error` if it has failed."""
     request = json.loads(line)
     try:
         return {"result": methods[request["method"]](*request["arguments"])}
@@ -82,9 +82,9 @@ def _serve(requests: IO[str], answers: IO[str], files: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Answers until there are no more requests."""
+    """Answers the requests on standard input until its end."""
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), open(os.dup(1), "w") as answers:
-        # What passes print to standard output is not an answer.
+        # The output of passes to standard output must not be among the answers.
         os.dup2(2, 1)
         _serve(sys.stdin, answers, sys.argv[1:])
 

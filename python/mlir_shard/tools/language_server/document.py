@@ -25,9 +25,9 @@ from mlir_shard.tools.language_server.outline import Outline, Symbol, Value
 from mlir_shard.tools.language_server.words import Span, Text, Word, WordKind, without_locations
 from mlir_shard.tools.source import Source
 
-# The characters of a line that a hover shows.
+# The maximum number of characters of a line in a hover.
 _LONGEST_LINE = 2000
-# Where they are, a module is to be partitioned. What it becomes has a grid, but none of these.
+# The ops of modules that are to be partitioned. A local module may contain a grid, but none of these ops.
 _ANNOTATING = ("sdy.mesh", "shard.shard")
 
 
@@ -84,7 +84,7 @@ class Document:
     """A text of one or several modules, separated by lines `// -----`.
 
     Args:
-        name: of the file, for places in explanations.
+        name: the name of the file, for places in explanations.
         content: the text.
     """
 
@@ -178,7 +178,7 @@ class _Part:
     def __init__(self, part: Source, text: Text) -> None:
         self.name = part.name
         self._text, self._source = text, part
-        # There are empty lines where the parts before it are.
+        # The part begins with empty lines in place of the parts before it.
         content = part.text
         self._lines = len(content) - len(content.lstrip(b"\n")), content.count(b"\n")
         self.diagnostics: list[Diagnostic] = []

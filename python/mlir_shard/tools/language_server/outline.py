@@ -20,8 +20,8 @@ class Value:
     """A result or a block argument.
 
     Attributes:
-        word: the word that defines it; index: its index among results that have one name together.
-        type: its text.
+        word: the word that defines the value; index: its index among the results that share the name.
+        type: the text of its type.
         place: line and column of its location, from 1, as in explanations.
     """
 
@@ -39,7 +39,7 @@ class Symbol:
         word: the name where it is defined.
         op: the name of the op; type: that of a function, empty for others.
         start, end: offsets of the op in the text.
-        parent: the number of the symbol around, -1 if none exists.
+        parent: the number of the enclosing symbol, -1 if none exists.
     """
 
     word: Word
@@ -106,7 +106,7 @@ class Outline:
         found = None
         for one in self.occurrences(word):
             if one.start in self._defined if word.kind is WordKind.VALUE else self._begins_line(one):
-                # Regions side by side may define the same name, and in a graph the definition may come later.
+                # Sibling regions may define the same name, and in a graph region the definition may follow its uses.
                 if found is not None and one.start > word.start:
                     break
                 found = one
@@ -138,7 +138,7 @@ class Outline:
                         self._read_symbols(op, number)
 
     def _add_symbol(self, op: Any, parent: int) -> int:
-        """Adds a symbol and returns its number, or that of its parent if the text does not show it."""
+        """Adds a symbol and returns its number, or that of its parent if its name is not in the text."""
         start = self._offset(op.location)
         if start is None:
             return parent

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that analyse texts, as the server sees them: started in advance, asked, and killed with their texts."""
+"""The processes that analyse texts for the server: started in advance, and killed when their texts are closed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 _MODULE = "mlir_shard.tools.language_server.analysis"
-# Those of this many texts that were looked at last keep their processes.
+# This number of texts, the most recently used ones, keep their processes.
 _MOST_ALIVE = 4
 _LONGEST_ANSWER = 1 << 30
 
 
 class Ended(Exception):
-    """A process ended before it answered; the message says how."""
+    """The error for a process that ended before its answer, or whose request failed; the message is the reason."""
 
 
 class _Process:
@@ -32,7 +32,7 @@ class _Process:
 
     @classmethod
     async def start(cls, files: Sequence[str]) -> _Process:
-        """Starts one that registers the passes and rules of files."""
+        """Starts a process that registers the passes and rules of files."""
         errors = os.memfd_create(_MODULE)
         command = [sys.executable, "-m", _MODULE, *files]
         pipe = asyncio.subprocess.PIPE
@@ -42,8 +42,8 @@ class _Process:
         return cls(process, errors)
 
     async def ask(self, method: str, *arguments: Any) -> Any:
-        """Returns the result of a request. Raises Ended."""
-        # Whoever asked may give up, but the answer has to be read all the same, or the next one gets it.
+        """Returns the result of a request. Raises Ended if the request fails or the process ends."""
+        # The answer is read even if the caller is cancelled; otherwise the next caller would get it.
         return await asyncio.shield(asyncio.ensure_future(self._exchange({"method": method, "arguments": arguments})))
 
     async def _exchange(self, request: dict[str, Any]) -> Any:
@@ -77,7 +77,7 @@ class _Process:
 
 
 class _Opened:
-    """A text with the process that has read it, or will."""
+    """A text and the process that reads it."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
@@ -95,7 +95,7 @@ class Analyses:
     def __init__(self, files: Sequence[str]) -> None:
         self._files = files
         self._spare: asyncio.Task[_Process] | None = None
-        # Those that were used last are at the end.
+        # The most recently used texts are at the end.
         self._opened: dict[str, _Opened] = {}
 
     def prepare(self) -> None:
@@ -104,32 +104,32 @@ class Analyses:
             self._spare = asyncio.ensure_future(_Process.start(self._files))
 
     def open(self, uri: str, name: str, text: str, delay: float = 0) -> None:
-        """Takes a text, in place of an earlier one, and reads it after a delay in seconds."""
+        """Opens a text, in place of an earlier one, and reads it after a delay in seconds."""
         self.close(uri)
         opened = self._opened[uri] = _Opened(name, text)
         opened.reading = asyncio.ensure_future(self._read(opened, delay))
 
     def has(self, uri: str) -> bool:
-        """Whether the text of a URI is open."""
+        """Returns whether the text of a URI is open."""
         return uri in self._opened
 
     def close(self, uri: str) -> None:
-        """Forgets a text."""
+        """Closes a text and ends its process."""
         if (opened := self._opened.pop(uri, None)) is not None:
             _stop(opened)
 
     def close_all(self) -> None:
-        """Forgets all texts, and the process that was started in advance."""
+        """Closes all texts, and ends the process that was started in advance."""
         for uri in list(self._opened):
             self.close(uri)
         if self._spare is not None and self._spare.done() and not self._spare.cancelled():
             self._spare.result().kill()
 
     async def result(self, uri: str) -> Any:
-        """Returns what `Analysis.open` does of the text of a URI, None where another text has come since.
+        """Returns the result of `Analysis.open` for the text of a URI; None if the text was replaced or closed.
 
         Raises:
-            Ended: the process has.
+            Ended: the request failed or the process ended.
         """
         opened = self._opened.pop(uri, None)
         if opened is None:
@@ -145,7 +145,7 @@ class Analyses:
             return None
 
     async def ask(self, uri: str, method: str, *arguments: Any) -> Any:
-        """Returns the answer about the text of a URI, None where there is none."""
+        """Returns the answer to a request about a text; None if the text is not open or the request fails."""
         try:
             await self.result(uri)
             opened = self._opened.get(uri)
@@ -160,7 +160,7 @@ class Analyses:
             assert self._spare is not None
             spare = self._spare
             process = await asyncio.shield(spare)
-            # Another text may have taken it, and one that is closed meanwhile leaves it to the next.
+            # Another text may have taken the process, and a text that was closed meanwhile leaves it to the next.
             if self._spare is spare:
                 self._spare, opened.process = None, process
         self._stop_oldest()

@@ -17,7 +17,7 @@ from mlir_shard.passes.diagnostic import OPERATION_NOTE
 from mlir_shard.tools.language_server.processes import Analyses, Ended
 
 NAME = "shard-lsp"
-# Seconds without a change after which a text is read.
+# The number of seconds without a change after which a text is read.
 _DELAY = 0.2
 _LONGEST_TYPE = 100
 _SEVERITIES = {
@@ -172,7 +172,7 @@ class Server(LanguageServer):
         message, related = one["message"], []
         for note in one["notes"]:
             if note["message"].startswith(OPERATION_NOTE):
-                # It is what the place of the error shows.
+                # The operation is visible at the place of the error.
                 continue
             if note["span"] is None:
                 message += f"\n{note['message']}"
@@ -245,7 +245,7 @@ def make_server(files: Sequence[str]) -> Server:
 
 
 def _feature(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
-    # pygls marks the functions that it is given, which methods do not allow.
+    # pygls sets attributes of the functions that it gets, which is not possible for methods.
     async def answered(params: Any) -> Any:
         return await answer(params)
 
@@ -256,7 +256,7 @@ def serve(files: Iterable[str]) -> None:
     """Serves the client at standard input and output until it ends the session."""
     server = make_server(list(files))
     try:
-        # pygls closes what it writes to, and the command flushes its standard output when it ends.
+        # pygls closes its streams, but the command flushes standard output when it ends.
         with open(os.dup(0), "rb") as given, open(os.dup(1), "wb") as answers:
             server.start_io(given, answers)
     finally:

@@ -27,8 +27,8 @@ class Word:
     """A word and its position.
 
     Attributes:
-        name: as it is written, `%0` for one of several results too.
-        index: of the result, `1` of `%0#1`, None if it is not written.
+        name: the name as written, without an index: `%0` in `%0#1`.
+        index: the index of the result, 1 in `%0#1`; None if it is not written.
         start, end: offsets in bytes; the index is inside.
     """
 
@@ -58,7 +58,7 @@ _WORD = re.compile(
 )
 _AT_ERROR = re.compile(r'"(?:\\.|[^"\\\n])*"|[%@#!^]?[\w$.-]+|.', re.ASCII)
 _KINDS = {"%": WordKind.VALUE, "@": WordKind.SYMBOL, "#": WordKind.ALIAS, "!": WordKind.ALIAS, "^": WordKind.BLOCK}
-# The names of an op's results, as they are in front of it.
+# The names of an op's results, as written in front of the op.
 _RESULT = re.compile(r"%[\w$.-]+(?::(\d+))?", re.ASCII)
 _NAMES = r"((?:%[\w$.-]+(?::\d+)?[ \t]*,?[ \t]*)+)=[ \t]*"
 _RESULTS = re.compile(rf"{_NAMES}\Z", re.ASCII)
@@ -97,23 +97,23 @@ class Text:
         return [word.start for word in self.words]
 
     def offset(self, line: int, column: int) -> int:
-        """Returns the offset of a place; the end of the text for lines behind it."""
+        """Returns the offset of a place; the end of the text for lines after the last."""
         return min(self._lines[line] + column, len(self.content)) if line < len(self._lines) else len(self.content)
 
     def span(self, start: int, end: int) -> Span:
-        """Returns the span between offsets, which ends with its line."""
+        """Returns the span between offsets, up to the end of the first line."""
         line = bisect.bisect_right(self._lines, start) - 1
         line_end = self.content.find("\n", start)
         end = min(end, len(self.content) if line_end < 0 else line_end)
         return Span(line, start - self._lines[line], max(start, end) - self._lines[line])
 
     def word_at(self, offset: int) -> Word | None:
-        """Returns the word that an offset is in or just behind."""
+        """Returns the word that contains an offset or ends at it."""
         found = bisect.bisect_right(self._starts, offset) - 1
         return self.words[found] if found >= 0 and offset <= self.words[found].end else None
 
     def word_from(self, offset: int, name: str) -> Word | None:
-        """Returns the first word with a name that begins at an offset or behind it."""
+        """Returns the first word with a name that begins at an offset or after it."""
         for index in range(bisect.bisect_left(self._starts, offset), len(self.words)):
             if self.words[index].name == name:
                 return self.words[index]
@@ -122,7 +122,7 @@ class Text:
     def names_of_results(self, offset: int) -> Iterator[tuple[Word, int]]:
         """Yields, for each result of the op at an offset, its name and its index among the results of this name."""
         line_start = self.content.rfind("\n", 0, offset) + 1
-        # The location of an op whose syntax has a region in the middle is another word of its line.
+        # If the syntax of an op has a region in the middle, its location is another word of the line.
         found = _RESULTS.search(self.content, line_start, offset) or _LINE.match(self.content, line_start)
         for name in _RESULT.finditer(self.content, *found.span(1)) if found else ():
             word = self.word_at(name.start())

@@ -24,12 +24,12 @@ from mlir_shard.explain.model_explorer.node_data import KINDS, NodeData
 from mlir_shard.tools.model_explorer.program import ProgramError, graphs_of
 
 ADAPTER = "mlir_shard"
-# Values may be texts, though the types say numbers.
+# Values may be strings although the types declare numbers.
 _UNCHECKED = Config(check_types=False)
 
 
 class ShardingAdapter(Adapter):
-    """Shows the functions of a program with the shardings of their tensors, and the functions of its local program."""
+    """An adapter that shows the functions of a program with the shardings of their tensors, and its local program."""
 
     metadata = AdapterMetadata(
         id=ADAPTER,
@@ -45,11 +45,11 @@ class ShardingAdapter(Adapter):
 
 
 class ShardingData(NodeDataProvider):
-    """Colours the nodes by sharding, or by what they cost."""
+    """A provider of node data, which colours the nodes by sharding or by cost."""
 
     metadata: ClassVar[list[NodeDataProviderMetadata]] = [
         NodeDataProviderMetadata(
-            # Model Explorer proposes it as the title of the data.
+            # Model Explorer proposes the id as the title of the data.
             id=f"{ADAPTER}: {kind}",
             name=f"mlir-shard: {kind}",
             description=description,
@@ -60,7 +60,7 @@ class ShardingData(NodeDataProvider):
     ]
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
-        """There is nothing to choose; see `NodeDataProvider`."""
+        """Returns an empty result, because the data has no options; see `NodeDataProvider`."""
         return GetConfigEditorsResult(configEditors=[])
 
     def run(

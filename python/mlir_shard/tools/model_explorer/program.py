@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs in files, explained, as Model Explorer shows them."""
+"""Explained programs from files, as graphs for Model Explorer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def graphs_of(path: str) -> tuple[Graphs, LocalGraphs]:
     """Returns the graphs of the program in a file, and those of its local program.
 
     Raises:
-        ProgramError: it cannot be read or partitioned.
+        ProgramError: the program cannot be read or partitioned.
     """
     return _graphs_of(path, os.stat(path).st_mtime_ns)
 
@@ -37,7 +37,7 @@ def _graphs_of(path: str, changed: int) -> tuple[Graphs, LocalGraphs]:
     console = Console(errors)
     try:
         modules.load_passes((), console)
-        # Model Explorer copies what it is given to a folder whose name says nothing.
+        # Model Explorer copies files to a folder whose name is meaningless to the user.
         named = Source(os.path.basename(path), source.read(path).text)
         module = modules.parse_module(named, create_context(), console)
         explanation = explain(module, sources=console.texts())

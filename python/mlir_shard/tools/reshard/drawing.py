@@ -25,7 +25,7 @@ _SATURATION = 0.55
 
 
 def device_colour(position: int, count: int, *, is_text: bool = False) -> str:
-    """The colour, as `#rrggbb`, of the device at a position of a mesh of `count` devices; that of text is darker."""
+    """Returns the colour, as `#rrggbb`, of the device at a position of `count` devices; darker if it is for text."""
     lightness = _TEXT_LIGHTNESS if is_text else _LIGHTNESS[0 if count <= _FEW else position % len(_LIGHTNESS)]
     return "#" + "".join(f"{round(255 * one):02x}" for one in hls_to_rgb(position / count, lightness, _SATURATION))
 
@@ -35,12 +35,12 @@ _BOLD = 1.1
 
 
 def text_width(text: str, size: float, *, is_bold: bool = False) -> float:
-    """The pixels that a text takes, or a bit more, in the widest of the fonts for pictures, DejaVu Sans."""
+    """Returns the width of a text in pixels, or a bit more, in the widest font of pictures, DejaVu Sans."""
     return size * sum(map(_em, text)) * (_BOLD if is_bold else 1)
 
 
 def _em(character: str) -> float:
-    """The width of a character by the size of the font."""
+    """Returns the width of a character relative to the size of the font."""
     if character == " ":
         return 0.32
     if character in _NARROW:
@@ -51,22 +51,22 @@ def _em(character: str) -> float:
 
 
 def dim_cuts(size: int, blocks: int) -> range:
-    """Where a dimension is cut in shards: the start of every shard that is not empty."""
+    """Returns the starts of the shards of a dimension that are not empty."""
     return range(0, size, max(block_size(size, blocks), 1))
 
 
 Slab = tuple[tuple[int, int], ...]
-"""The start and stop of every dimension but the last two."""
+"""The start and stop in every dimension but the last two."""
 
 MOST_SLABS = 12
-"""How many slabs are drawn; the others are counted."""
+"""The maximum number of drawn slabs; the others are counted."""
 _LEAST_SIDE = 3.0
 _LEAST_RATIO = 0.5
 _MOST_RATIO = 2.5
 
 
 def slabs_of(layouts: Iterable[TensorLayout]) -> tuple[Slab, ...]:
-    """The slabs of a tensor that the boxes of these layouts of it do not cut."""
+    """Returns the slabs of a tensor, divided wherever a box of one of these layouts begins or ends."""
     layouts = tuple(layouts)
     parts = []
     for dim, size in enumerate(layouts[0].shape[:-2]):
@@ -91,7 +91,7 @@ class Frame:
     def within(
         shape: tuple[int, ...], slabs: tuple[Slab, ...], width: float, height: float, gap: float, row_gap: float
     ) -> Frame:
-        """The frame of at most this width and height with the largest slabs."""
+        """Returns the frame of at most this width and height with the largest slabs."""
         drawn, frames = slabs[:MOST_SLABS], []
         for per_row in range(1, len(drawn) + 1):
             rows = -(-len(drawn) // per_row)
@@ -110,12 +110,12 @@ class Frame:
         return -(-len(self.slabs) // self.per_row) * (self.height + self.row_gap) - self.row_gap
 
     def corners(self) -> list[tuple[float, float]]:
-        """The top left corner of each slab."""
+        """Returns the top left corner of each slab."""
         places = (divmod(number, self.per_row) for number in range(len(self.slabs)))
         return [(column * (self.width + self.gap), row * (self.height + self.row_gap)) for row, column in places]
 
     def areas(self, box: Box) -> Iterator[tuple[float, float, float, float]]:
-        """A box of the tensor on each slab that has a part of it: x, y, and a width and height that can be seen."""
+        """Yields the part of a box on each slab that contains one: x, y, and a visible width and height."""
         if box.is_empty:
             return
         scales = [
@@ -131,7 +131,7 @@ class Frame:
 
 
 def _fitted(shape: tuple[int, ...], width: float, height: float) -> tuple[float, float]:
-    """The size of the largest slab within this width and height."""
+    """Returns the size of the largest slab within this width and height."""
     width, height = max(width, _LEAST_SIDE), max(height, _LEAST_SIDE)
     if len(shape) < 2:
         return width, min(height, max(width / 6, 16))
@@ -141,7 +141,7 @@ def _fitted(shape: tuple[int, ...], width: float, height: float) -> tuple[float,
 
 
 MOST_DEVICES = 64
-"""How many devices are drawn; the others are counted."""
+"""The maximum number of drawn devices; the others are counted."""
 _MOST_COLUMNS = 16
 _MOST_ROWS = 8
 _WRAPPED_COLUMNS = 8
@@ -163,9 +163,9 @@ class DeviceGrid:
 
 
 def device_grids(mesh: Mesh, before: Mesh) -> tuple[DeviceGrid, ...]:
-    """The grids of at most `MOST_DEVICES` devices that can be drawn; those nearest to a square first.
+    """Returns the grids of at most `MOST_DEVICES` devices that can be drawn; the grids nearest to a square first.
 
-    If the mesh before has other devices, the grid has the devices of both.
+    If the mesh `before` has other devices, the only grid contains the devices of both meshes.
     """
     grids = []
     if mesh.has_same_devices(before):
@@ -181,7 +181,7 @@ def device_grids(mesh: Mesh, before: Mesh) -> tuple[DeviceGrid, ...]:
 
 
 def _grid(mesh: Mesh, number: int, rows: int, columns: int) -> DeviceGrid:
-    """The first axes, `number` of them, down and the others across."""
+    """Returns a grid whose rows are along the first `number` axes and whose columns are along the others."""
     shown = mesh.devices[: rows * columns]
     coordinates = [device_coordinates(mesh, device) for device in shown]
     return DeviceGrid(
@@ -202,22 +202,22 @@ def _heading(axes: Sequence[MeshAxis], coordinates: Sequence[int]) -> str:
 
 
 MOST_TILES = 256
-"""Of how many tiles a device's box may be for them to be told apart."""
+"""The maximum number of tiles of a device's box that are drawn separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A box of the tensor and the devices that it is from, more than one where their values are reduced."""
+    """A box of the tensor and the devices that send it, several if their values are reduced."""
 
     box: Box
     senders: tuple[int, ...]
 
 
 def origins(source: TensorLayout, target: TensorLayout, receivers: Collection[int]) -> dict[int, tuple[Origin, ...]]:
-    """For each receiver the tiles of its box, each from the nearest device that held it before: itself, if it did.
+    """Returns for each receiver the tiles of its box, each with the nearest device that held it: itself, if possible.
 
-    Nothing of a device whose box is of more than `MOST_TILES` tiles. ValueError where there is no way from one layout
-    to the other.
+    Devices whose boxes have more than `MOST_TILES` tiles are left out. Raises ValueError if the source layout cannot be
+    resharded to the target layout.
     """
     if not source.mesh.has_same_devices(target.mesh):
         found: defaultdict[int, list[Origin]] = defaultdict(list)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes, tensor types and shardings as they are written on a command line, in sdy's syntax or in short.
+"""Readers of meshes, tensor types and shardings on a command line, in sdy's syntax or in a short form.
 
 | value | in sdy's syntax | in short |
 | --- | --- | --- |
@@ -27,13 +27,13 @@ from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.verify.tensor import check_mesh
 
 MESH_NAME = "mesh"
-"""The name of the mesh in shardings that name none."""
+"""The name of the mesh in shardings without one."""
 
 MOST_DEVICES = 1 << 16
-"""How many devices a mesh may have here: plans tell what each of them receives."""
+"""The maximum number of devices of a mesh: plans contain the bytes that each device receives."""
 
 MOST_BYTES = 1 << 46
-"""How large a tensor may be here: what so many devices receive of it is counted in 64 bits."""
+"""The maximum number of bytes of a tensor: the bytes that `MOST_DEVICES` devices receive must fit 64 bits."""
 
 _SHORT_AXIS = re.compile(r'\s*"?([A-Za-z_][\w.]*)"?\s*=\s*(\d+)\s*')
 _GRID = re.compile(r"\d+(x\d+)*")
@@ -66,7 +66,7 @@ class TensorType:
 
 
 def read_mesh(text: str) -> Mesh:
-    """A mesh of at most `MOST_DEVICES` devices."""
+    """Reads a mesh of at most `MOST_DEVICES` devices."""
     mesh = _attribute("mesh", text.strip(), text) if text.strip().startswith("<") else _short_mesh(text)
     if violation := check_mesh(mesh):
         raise ValueError(f"mesh '{text}': {violation}")
@@ -78,7 +78,7 @@ def read_mesh(text: str) -> Mesh:
 
 
 def read_tensor(text: str) -> TensorType:
-    """A tensor of static shape; of f32 where no element type is given."""
+    """Reads a tensor type of static shape; the element type is f32 if it is left out."""
     compact = re.sub(r"\s+", "", text)
     if compact.startswith("tensor<") and compact.endswith(">"):
         compact = compact[len("tensor<") : -1]
@@ -96,7 +96,7 @@ def read_tensor(text: str) -> TensorType:
 
 
 def read_sharding(text: str, mesh: Mesh) -> TensorSharding:
-    """A sharding by the axes of `mesh`; whether it fits a shape is not asked, see `TensorLayout`."""
+    """Reads a sharding by the axes of `mesh`. Does not check that it fits a shape, see `TensorLayout`."""
     stripped = text.strip()
     if match := _LISTS.fullmatch(stripped):
         return _sharding_by_numbers(text, match, mesh)

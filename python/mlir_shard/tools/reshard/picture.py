@@ -31,11 +31,11 @@ _DEVICES_HEIGHT = 400.0
 _HEAD = 54.0
 _SPACE = 20.0
 _MOST_CODE = 110
-"""So many characters of a fixed width are within the picture."""
+"""The maximum number of fixed-width characters in a line of the picture."""
 
 
 def svg(plan: Plan, title: str) -> str:
-    """The picture, under a title."""
+    """Returns the picture of a plan, with a title."""
     return _Picture(plan).text(title)
 
 
@@ -59,12 +59,12 @@ class _Picture:
         return Frame.within(self._plan.source.shape, self._slabs, width, height, gap, row_gap)
 
     def _fit(self, grid: DeviceGrid) -> tuple[DeviceGrid, Frame]:
-        """A grid, and the largest frame for each of its devices."""
+        """Returns a grid, and the largest frame for each of its devices."""
         across, down = (WIDTH - MARGIN - _devices_left(grid)) / grid.columns, _DEVICES_HEIGHT / grid.rows
         return grid, self._frame(min(across - 14, 150), min(max(down - 22, 14), 96), 3, 3)
 
     def text(self, title: str) -> str:
-        """The SVG file."""
+        """Returns the SVG file."""
         rows = (partial(self._stage, stage) for stage in self._stages)
         return self._canvas.page(title, totals(self._plan), rows, self._notes())
 
@@ -80,7 +80,7 @@ class _Picture:
         return y + max(self._tensor.total_height + 14, self._down * self._grid.rows - 10) + _SPACE
 
     def _draw_devices(self, stage: Stage, y: float) -> None:
-        """Every device of the grid, with its box in a small tensor, in tiles by origin."""
+        """Draws every device of the grid, with its box in a small tensor, in tiles by origin."""
         grid, frame = self._grid, self._device
         for column, heading in enumerate(grid.column_headings):
             if text_width(heading, 10) < self._across:
@@ -89,14 +89,14 @@ class _Picture:
         for row, heading in enumerate(filter(None, grid.row_headings)):
             self._canvas.write(self._left - 8, y + row * self._down + frame.total_height / 2 + 4, heading, "small end")
         boxes = stage.layout.device_boxes()
-        # Those of the other mesh alone have no box.
+        # Devices that are only in the other mesh have no box.
         places = {device: divmod(number, grid.columns) for number, device in enumerate(grid.devices) if device in boxes}
         tiles: dict[int, tuple[Origin, ...]] = {device: (Origin(boxes[device], (device,)),) for device in places}
         if stage.step is not None:
             tiles = origins(stage.step.before, stage.layout, places)
         for device, (row, column) in places.items():
             group = self._canvas.group(self._left + column * self._across, y + row * self._down)
-            # If the tiles are too many to be told apart, the box is from many.
+            # A box with too many tiles is drawn as one tile from many devices.
             self._draw_device(group, device, boxes[device], tiles.get(device, (Origin(boxes[device], ()),)))
 
     def _draw_device(self, group: Element, device: int, box: Box, tiles: Sequence[Origin]) -> None:
@@ -137,6 +137,6 @@ def _devices_left(grid: DeviceGrid) -> float:
 
 
 def _size(fitted: tuple[DeviceGrid, Frame]) -> int:
-    """How large a device is drawn; half of it where a grid is higher than wide, as pictures are high already."""
+    """Returns the area of a drawn device; half of it if the grid is higher than wide, as pictures are high already."""
     grid, frame = fitted
     return round(frame.width * frame.height / (2 if grid.rows > grid.columns else 1))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A plan as data, as JSON, and carried out on NumPy with a value of its own for every element."""
+"""A plan as JSON, and its simulation on NumPy arrays with a distinct value for every element."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mlir_shard.tools.reshard.notation import TensorType
 
 
 def json_text(plan: Plan, tensor: TensorType, delivers: bool | None) -> str:
-    """The plan; bytes, seconds and devices as numbers, shardings as sdy writes them.
+    """Returns the plan as JSON, with bytes, seconds and devices as numbers and shardings in sdy's syntax.
 
-    `delivers` is what a simulation has found, None without one.
+    `delivers` is the result of a simulation, None without one.
     """
     bound = plan.bound
     data = {
@@ -72,7 +72,7 @@ def _step(step: PlanStep) -> dict[str, Any]:
 
 
 def _part(step: PlanStep, part: Move) -> dict[str, Any]:
-    """The axes and dimensions of one move, none for a permutation or an exchange of all there is."""
+    """Returns the axes and dimensions of one move; empty for a collective permute or a direct exchange."""
     said: dict[str, Any] = {}
     if isinstance(part, AllGather | AllReduce | AllSlice | AllToAll | ReduceScatter):
         said["axes"] = [str(axis) for axis in words.move_axes(step, part)]
@@ -86,11 +86,11 @@ def _part(step: PlanStep, part: Move) -> dict[str, Any]:
 
 
 def undelivered(plan: Plan) -> tuple[int, ...]:
-    """The devices that do not hold the values of their target boxes after the plan, none where it is right.
+    """Returns the devices that do not hold the values of their target boxes after the plan; empty if it is correct.
 
-    ValueError where the tensor is too large to be simulated.
+    Raises ValueError if the tensor is too large to be simulated.
     """
-    # Checked before an array of the global tensor is made, which is at most as large as all local ones.
+    # Checked before the array of the global tensor is made, which is at most as large as all local arrays together.
     check_size(plan.source)
     shape = (plan.source.partials, *plan.source.shape)
     values = np.arange(prod(shape), dtype=np.int64).reshape(shape)

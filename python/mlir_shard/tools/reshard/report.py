@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A plan as text, and in each of the forms that shard-reshard writes.
+"""A plan as text and as an HTML page.
 
-The text has the tensor before and after, what each device holds and receives, the steps, and the bound.
+The text shows the tensor before and after, the boxes and the traffic of each device, the steps, and the lower bound.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from mlir_shard.tools.reshard.picture import svg
 from mlir_shard.tools.reshard.words import totals
 
 MOST_ROWS = 32
-"""How many devices or blocks a table lists; the last of more, and how many there are."""
+"""The maximum number of devices or boxes in a table; of more, it lists the first ones, the last one and the count."""
 MOST_CELLS, _LEAST_CELLS = 8, 3
-"""How many blocks of a dimension the drawing of a tensor has, and how few where there is less room."""
+"""The maximum number of shards of a dimension in the drawing of a tensor, and the least if the text is narrow."""
 _ELLIPSIS = "…"
 
 
 def report(plan: Plan, title: str, notes: Sequence[str] = ()) -> RenderableType:
-    """All that is to be said of a plan, under a title and with `notes` at the end."""
+    """Returns the report of a plan, with a title at the start and `notes` at the end."""
     parts: list[RenderableType] = [Text(title, style="bold"), Text("")]
     parts.append(_tensors(plan))
     parts += [Text(""), _heading("Devices"), _devices(plan), Text("")]
@@ -79,11 +79,11 @@ class _DeviceNames:
         self._positions = {device: position for position, device in enumerate(dict.fromkeys(devices))}
 
     def holding(self, holders: Sequence[int]) -> Text:
-        """The devices that hold a block."""
+        """Returns the numbers of the devices that hold a shard."""
         return self.of(holders, words.between_holders(self._layout, holders))
 
     def of(self, devices: Sequence[int], between: str = " ", most: int = 8) -> Text:
-        """The first ones and the last, and how many there are where that is not all."""
+        """Returns the numbers of devices; if there are more than `most`, the first ones, the last one and the count."""
         result = Text()
         for number, device in enumerate(words.first_and_last(devices, most)):
             result.append(between if number else "")
@@ -95,13 +95,13 @@ class _DeviceNames:
 
 
 def _drawing(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames) -> RenderableType:
-    """A grid of blocks with as many columns as there is room for, or a list of them."""
+    """Returns a grid of shards with as many columns as fit, or a list of the boxes if no grid fits."""
     grids = [_grid(layout, holders, names, columns) for columns in range(MOST_CELLS, _LEAST_CELLS - 1, -1)]
     return FirstThatFits([*grids, _listing(holders, names)])
 
 
 def _grid(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNames, most_columns: int) -> Table:
-    """A grid of blocks, rows and columns headed by where they are; the first ones and the last where there are many."""
+    """Returns a grid of shards with the indices of rows and columns; the first ones and the last if it is large."""
     rows = _intervals(layout, 0, MOST_CELLS) if layout.rank == 2 else [(0, (0, 1))]
     columns = _intervals(layout, layout.rank - 1, most_columns)
     table = Table(box=borders.SQUARE, show_lines=True, pad_edge=True)
@@ -122,7 +122,7 @@ def _grid(layout: TensorLayout, holders: dict[Box, list[int]], names: _DeviceNam
 
 
 def _intervals(layout: TensorLayout, dim: int, most: int) -> list[tuple[int, tuple[int, int]] | None]:
-    """The blocks of a dimension that are not empty, with start and size; None stands for those left out."""
+    """Returns the numbers, starts and sizes of a dimension's nonempty shards; None stands for omitted ones."""
     size = layout.shape[dim]
     cuts = dim_cuts(size, layout.blocks[dim])
     intervals = [(number, (cut, min(cuts.step, size - cut))) for number, cut in enumerate(cuts)]
@@ -130,7 +130,7 @@ def _intervals(layout: TensorLayout, dim: int, most: int) -> list[tuple[int, tup
 
 
 def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> FittedTable:
-    """Each box with the devices that hold it."""
+    """Returns a table of the boxes with the devices that hold them."""
     boxes = sorted((box for box in holders if not box.is_empty), key=lambda box: box.start)
     rows: list[tuple[Cell, ...]] = [
         (_ELLIPSIS, f"{len(boxes)} boxes") if box is None else (words.box_text(box), names.holding(holders[box]))
@@ -140,7 +140,7 @@ def _listing(holders: dict[Box, list[int]], names: _DeviceNames) -> FittedTable:
 
 
 def _devices(plan: Plan) -> FittedTable:
-    """For each device its place, its boxes, and what it sends, receives and has to receive."""
+    """Returns a table of the devices: coordinates, boxes, bytes sent and received, and lower bounds."""
     names = _DeviceNames(plan.source, plan.target)
     mesh = plan.target.mesh
     widths = [max(len(axis.name), len(str(axis.size - 1))) for axis in mesh.axes]
@@ -155,7 +155,7 @@ def _devices(plan: Plan) -> FittedTable:
         if device is None:
             rows.append((_ELLIPSIS, "", f"{len(devices)} devices", *[""] * 4))
             continue
-        # Where the meshes are of other devices, some are in one of them only, and have no place or box in the other.
+        # If the meshes have different devices, a device that is in one of them has no coordinates or box in the other.
         coordinates = device_coordinates(mesh, device) if device in after else ()
         place = " ".join(text.ljust(width) for text, width in zip(map(str, coordinates), widths, strict=False))
         boxes = (words.box_text(of[device]) if device in of else "not there" for of in (before, after))
@@ -173,7 +173,7 @@ def _by_device(plan: Plan, which: str) -> dict[int, int]:
 
 
 def _steps(plan: Plan) -> FittedTable:
-    """Each step with the sharding after it and what a device receives, sends and holds, and how long it takes."""
+    """Returns a table of the steps: the sharding after each, the bytes received, sent and held, and the time."""
     rows = [
         (
             str(number),
@@ -211,7 +211,7 @@ pre {{ background: #ffffff; border: 1px solid #d0d7de; border-radius: 8px; paddi
 
 
 def text(plan: Plan, title: str, notes: Sequence[str], width: int, *, in_colour: bool) -> str:
-    """The report in so many columns, in colour by the codes of terminals or not at all."""
+    """Returns the report as text of `width` columns, with the colour codes of terminals if `in_colour` is set."""
     console = _console(width, in_colour=in_colour)
     with console.capture() as captured:
         console.print(report(plan, title, notes))
@@ -219,7 +219,7 @@ def text(plan: Plan, title: str, notes: Sequence[str], width: int, *, in_colour:
 
 
 def html(plan: Plan, title: str, notes: Sequence[str], width: int) -> str:
-    """A page with the picture and the report."""
+    """Returns an HTML page with the picture and the report."""
     console = _console(width, in_colour=True)
     console.print(report(plan, title, notes))
     told = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
@@ -227,7 +227,7 @@ def html(plan: Plan, title: str, notes: Sequence[str], width: int) -> str:
 
 
 def _console(width: int, *, in_colour: bool) -> Console:
-    # Nothing of the environment counts here: the same plan is the same text.
+    # The environment has no effect: equal plans give equal texts.
     return Console(
         file=io.StringIO(),
         record=in_colour,

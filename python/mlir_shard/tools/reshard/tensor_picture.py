@@ -17,9 +17,9 @@ from mlir_shard.tools.reshard import words
 from mlir_shard.tools.reshard.drawing import Frame, Slab, device_colour, dim_cuts, text_width
 
 MOST_BLOCKS = 1024
-"""How many shards of a tensor are drawn; a tensor of more is an empty frame with their number."""
+"""The maximum number of drawn shards; a tensor with more is drawn as an empty frame with their number."""
 WIDTH = 880.0
-"""Of a page, in pixels."""
+"""The width of a page, in pixels."""
 MARGIN = 28.0
 _MANY = "#d8dee4"
 _MOST_STRIPES = 8
@@ -53,8 +53,8 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", s
   .rule { stroke: #3d444d }
 }
 """
-"""The classes of elements. Tiles are light in any case, with dark text on them; what is around them is as the reader's
-theme."""
+"""The classes of elements. Tiles are always light, with dark text on them; their surroundings follow the theme of the
+reader."""
 
 
 def add(parent: Element, tag: str, text: str = "", **attributes: str | float) -> Element:
@@ -65,7 +65,7 @@ def add(parent: Element, tag: str, text: str = "", **attributes: str | float) ->
         if value != ""
     }
     element = ElementTree.SubElement(parent, tag, said)
-    # XML has no control characters.
+    # XML does not allow control characters.
     element.text = (
         "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text) or None
     )
@@ -73,16 +73,16 @@ def add(parent: Element, tag: str, text: str = "", **attributes: str | float) ->
 
 
 def rectangle(parent: Element, area: tuple[float, float, float, float], kind: str, fill: str = "") -> None:
-    """Adds a rectangle, an area of x, y, width and height."""
+    """Adds a rectangle; `area` is its x, y, width and height."""
     x, y, width, height = area
     add(parent, "rect", x=x, y=y, width=width, height=height, kind=kind, fill=fill)
 
 
 class Canvas:
-    """A page as an SVG element, with the colours of devices: stripes of several are patterns that it defines.
+    """A page as an SVG element, with the colours of devices and patterns of stripes for several devices.
 
     Args:
-        devices: in the order that their colours are in.
+        devices: the devices in the order of their colours.
     """
 
     def __init__(self, devices: Sequence[int]) -> None:
@@ -96,9 +96,9 @@ class Canvas:
         """Draws the page and returns the SVG file.
 
         Args:
-            title: at the top, and for those who cannot see the picture.
+            title: the text at the top, which is also read by screen readers.
             facts: lines below the title.
-            rows: each draws what is below one rule, from the height that it gets, and returns the height at its end.
+            rows: functions that draw the part below a rule, from the height in the argument, and return its end.
             notes: lines at the end.
         """
         add(self.root, "title", title)
@@ -132,7 +132,7 @@ class Canvas:
         return add(self.root, "g", transform=f"translate({x:.2f} {y:.2f})")
 
     def fill(self, devices: Sequence[int], width: float) -> str:
-        """Returns the colour of a device, or slanting stripes of so many pixels with those of several."""
+        """Returns the fill of devices: the colour of one, or slanted stripes of `width` pixels for several."""
         if not 1 <= len(devices) <= _MOST_STRIPES:
             return _MANY
         if len(devices) == 1:
@@ -148,7 +148,7 @@ class Canvas:
 
 
 def draw_tensor(canvas: Canvas, group: Element, frame: Frame, layout: TensorLayout) -> None:
-    """Draws a tensor into a group: each shard with the devices that hold it, and where the shards begin."""
+    """Draws a tensor into a group: each shard with the devices that hold it, and ticks where the shards begin."""
     if prod(layout.blocks) > MOST_BLOCKS:
         for corner in frame.corners():
             rectangle(group, (*corner, frame.width, frame.height), "frame")
@@ -160,7 +160,7 @@ def draw_tensor(canvas: Canvas, group: Element, frame: Frame, layout: TensorLayo
             holders[box].append(device)
         drawn = [(area, devices) for box, devices in holders.items() for area in frame.areas(box)]
         labels = [_holder_lines(area, of, words.between_holders(layout, of)) for area, of in drawn]
-        # A few numbers among many shards without one are of no use.
+        # Labels are useful only if most of the shards have room for one.
         are_labelled = 2 * sum(map(bool, labels)) > len(labels)
         for (area, devices), lines in zip(drawn, labels, strict=True):
             rectangle(group, area, "block", canvas.fill(devices, 7))
@@ -170,7 +170,7 @@ def draw_tensor(canvas: Canvas, group: Element, frame: Frame, layout: TensorLayo
 
 
 def fitting(text: str, size: float, width: float) -> str:
-    """The text in bold, with dots for its end where it is wider."""
+    """Returns the text, with an ellipsis for its end if it is wider than `width` in bold."""
     most = next((most for most in range(len(text), 1, -1) if text_width(text[:most], size, is_bold=True) <= width), 1)
     return words.cut(text, most)
 
@@ -179,7 +179,7 @@ _Area = tuple[float, float, float, float]
 
 
 def _holder_lines(area: _Area, devices: Sequence[int], between: str) -> list[str]:
-    """The most of the numbers of the devices that the area has room for; none where it has too little."""
+    """Returns lines with as many of the numbers of the devices as fit the area; empty if none fit."""
     _, _, width, height = area
     per_line, most_lines = int(width / 6.4), int((height + 3) // 15)
     if per_line == 0:
@@ -195,7 +195,7 @@ def _fit(lines: Sequence[str], width: float) -> bool:
 
 
 def _draw_lines(group: Element, area: _Area, lines: Sequence[str], *, has_halo: bool) -> None:
-    """Lines of text in the middle of an area."""
+    """Draws lines of text in the middle of an area."""
     x, y, width, height = area
     first = y + height / 2 + 4 - 7.5 * (len(lines) - 1)
     for number, line in enumerate(lines):
@@ -204,7 +204,7 @@ def _draw_lines(group: Element, area: _Area, lines: Sequence[str], *, has_halo: 
 
 
 def _draw_ticks(group: Element, frame: Frame, layout: TensorLayout) -> None:
-    """Where shards begin and the tensor ends: rows on the left, columns above each slab."""
+    """Draws ticks where shards begin and the tensor ends: of rows on the left, of columns above each slab."""
     for number, ((x, y), slab) in enumerate(zip(frame.corners(), frame.slabs, strict=True)):
         if len(layout.shape) > 1 and number % frame.per_row == 0:
             _draw_row_ticks(group, frame, layout, x, y)
@@ -229,7 +229,7 @@ def _draw_column_ticks(
     size = layout.shape[-1]
     last = text_width(_number(size), 10)
     ticks = _ticks(size, layout.blocks[-1], frame.width / (last + 6))
-    # The zero is half to the left of the slab, as the size of the slab before is half to the right of that.
+    # Half of the zero is to the left of the slab, and half of the size of the slab before is to the right of that slab.
     half_zero = text_width("0", 10) / 2
     if half_zero + last / 2 + 2 > frame.width or not (is_first or half_zero + last / 2 + 2 < frame.gap):
         ticks = ticks[1:]
@@ -239,7 +239,7 @@ def _draw_column_ticks(
 
 
 def _slab_titles(slab: Slab) -> Iterator[str]:
-    """The indices of a slab, the longest text first."""
+    """Yields texts with the indices of a slab, the longest first."""
     if slab:
         intervals = [words.interval(begin, end - begin) for begin, end in slab]
         yield f"[{', '.join([*intervals, ':', ':'])}]"
@@ -248,11 +248,11 @@ def _slab_titles(slab: Slab) -> Iterator[str]:
 
 
 def _number(value: int) -> str:
-    """An index in the room that there is on the left of the tensor."""
+    """Returns an index as a text that fits the space on the left of the tensor."""
     return str(value) if value < 10**7 else f"{value:.1e}".replace("e+", "e")
 
 
 def _ticks(size: int, blocks: int, most: float) -> tuple[int, ...]:
-    """Where shards begin and the last one ends, or no more than these two."""
+    """Returns the starts of the shards and the end of the last one; only 0 and the end if these are too many."""
     at = (*dim_cuts(size, blocks), size)
     return at if len(at) <= min(most, _MOST_TICKS) else (0, size)

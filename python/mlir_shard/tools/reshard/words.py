@@ -61,7 +61,7 @@ def interval(start: int, size: int) -> str:
 
 
 def box_text(box: Box) -> str:
-    """Returns a box as the slices that take it out of the tensor."""
+    """Returns a box as a Python subscript of slices, or `nothing` if it is empty."""
     if box.is_empty:
         return "nothing"
     return "[" + ", ".join(map(interval, box.start, box.size)) + "]"
@@ -73,7 +73,7 @@ def first_and_last(values: Sequence[T], most: int) -> list[T | None]:
 
 
 def cut(text: str, most: int) -> str:
-    """Returns the text, with dots for its end if it has more than `most` characters."""
+    """Returns the text, with an ellipsis for its end if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -123,7 +123,7 @@ def move_parts(one: Move) -> tuple[Move, ...]:
 
 
 def move_axes(step: PlanStep, one: AllReduce | OneDimStep) -> Axes:
-    """Returns the mesh axes of a move of a step; sub-axes if it is along a part of an axis."""
+    """Returns the mesh axes of a move of a step; sub-axes if the move is along a part of an axis."""
     return add_axes_or_merge((), (step.grid.atoms[axis] for axis in one.axes), step.grid.mesh)
 
 

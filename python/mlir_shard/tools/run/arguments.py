@@ -32,7 +32,7 @@ Started by mpirun or srun it is one of the ranks."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunArguments:
-    """The arguments of the command line; `-` is standard input, and None follows from the program."""
+    """The arguments of the command line; `-` is standard input, and a None is determined by the program."""
 
     input: str
     ranks: int | None
@@ -69,7 +69,7 @@ class RunArguments:
 
 
 def parse(argv: Sequence[str]) -> RunArguments:
-    """Reads a command line; UsageError where it cannot be carried out. Prints and exits for --help and --version."""
+    """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     given = vars(_parser().parse_args(argv))
     for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("cache", MPI), ("platform", PJRT)):
         if given[option] is not None and given["engine"] != engine:

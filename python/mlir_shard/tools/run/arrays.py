@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The files of arrays that shard-run reads and writes, and whether what they hold fits a function."""
+"""The files of arrays that shard-run reads and writes, and checks that the arrays fit a function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ONE = ".npy"
 SEVERAL = ".npz"
-# What NumPy raises for files that are damaged, each where it is: in a header, an archive, or what that has packed.
+# The errors that NumPy raises for files with a damaged header, archive, or compressed part of an archive.
 _DAMAGED = (
     OSError,
     ValueError,
@@ -35,14 +35,14 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True)
 class GivenArray:
-    """An array, and where it was read: the name of a file, or of an array in an archive."""
+    """An array and its source: the name of a file, or of an array in an archive."""
 
     array: Any
     source: str
 
 
 def read(paths: Sequence[str]) -> list[GivenArray]:
-    """The arrays in .npy and .npz files, in order; UsageError for a file that holds none."""
+    """Reads the arrays in .npy and .npz files, in order; raises UsageError for a file that contains no arrays."""
     return [array for path in paths for array in _read(path)]
 
 
@@ -61,7 +61,7 @@ def _read(path: str) -> list[GivenArray]:
         known = error.strerror if isinstance(error, OSError) else None
         raise _unreadable(path, known or "it holds no array of NumPy's") from None
     for name, array in found.items():
-        # Of other files in an archive NumPy gives the bytes.
+        # For other files in an archive, NumPy returns the bytes.
         if not isinstance(array, np.ndarray):
             raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
     return [GivenArray(array, f"'{name}' in '{path}'") for name, array in found.items()]
@@ -72,7 +72,7 @@ def _unreadable(path: str, reason: str) -> UsageError:
 
 
 def check_inputs(function: Any, given: Sequence[GivenArray]) -> None:
-    """UsageError where the arrays are not what a function takes."""
+    """Raises UsageError if the arrays do not fit the arguments of a function."""
     from mlir_shard.runtime import arrays
     from mlir_shard.runtime.error import RunError
     from mlir_shard.runtime.interface import argument_specs
@@ -87,7 +87,7 @@ def check_inputs(function: Any, given: Sequence[GivenArray]) -> None:
 
 
 def check_expected(function: Any, given: Sequence[GivenArray]) -> None:
-    """UsageError where the arrays cannot be the results of a function."""
+    """Raises UsageError if the arrays cannot be the results of a function."""
     from mlir_shard.runtime import arrays
     from mlir_shard.runtime.interface import result_specs
 
@@ -109,7 +109,7 @@ def _check_number(verb: str, specs: Mapping[str, TensorSpec], given: Sequence[Gi
 
 
 def check_output(path: str) -> None:
-    """UsageError where results could not be written there, before anything is run."""
+    """Raises UsageError, before a program is run, if results cannot be written to a path."""
     written = f"results are written to a {SEVERAL} file, or one to a {ONE} file"
     output.check_form(path, written)
     if not path.endswith((ONE, SEVERAL)):
@@ -118,13 +118,13 @@ def check_output(path: str) -> None:
 
 
 def check_count(path: str, results: int) -> None:
-    """UsageError where the file does not take as many results."""
+    """Raises UsageError if the file cannot contain this number of results."""
     if path.endswith(ONE) and results != 1:
         raise UsageError(f"--output={path}: a {ONE} file holds one result, the program has {results}: use {SEVERAL}")
 
 
 def write(path: str, results: Sequence[Any]) -> None:
-    """Writes the results to a file; UsageError where that fails."""
+    """Writes the results to a file; raises UsageError if that fails."""
     import numpy as np
 
     packed = io.BytesIO()

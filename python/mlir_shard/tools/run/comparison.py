@@ -53,7 +53,7 @@ def _tolerance(arguments: RunArguments) -> Tolerance | None:
 
 
 def _as_given(expected: Any, result: Result) -> Any:
-    # NumPy's files know no bfloat16: such an array comes back as two bytes without a meaning.
+    # NumPy's files do not support bfloat16: the elements of such an array are read as two untyped bytes.
     return expected.view(result.array.dtype) if expected.dtype == np.dtype("V2") else expected
 
 

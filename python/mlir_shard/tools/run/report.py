@@ -21,19 +21,19 @@ _HEADINGS = ("result", "type", "sharding", "max abs error", "max rel error", "")
 
 
 def title(program: Program, compared_with: str = "", device: str = "rank") -> str:
-    """The title above the table; `compared_with` is empty for the program without sharding, and may be `nothing`."""
+    """Returns the title above the table; `compared_with` is empty for the unsharded program, or may be `nothing`."""
     how = "not compared with anything" if compared_with == "nothing" else f"compared with {compared_with or _UNSHARDED}"
     return f"@{program.entry} on {program.ranks} {device}{'s' if program.ranks > 1 else ''}, {how}:"
 
 
 def name_of(number: int, names: Sequence[str]) -> str:
-    """The number of a result, with its name if it has one."""
+    """Returns the number of a result, with its name if it has one."""
     name = names[number] if number < len(names) else ""
     return f"{number} {name}" if name not in ("", f"result{number}") else str(number)
 
 
 def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None, names: Sequence[str] = ()) -> str:
-    """The table as text; `comparisons` are those of the results, None where nothing was compared."""
+    """Returns the table as text; `comparisons` are those of the results, None if nothing was compared."""
     rows: list[tuple[str, ...]] = [_HEADINGS if comparisons is not None else _HEADINGS[:3]]
     for index, result in enumerate(results):
         row = (name_of(index, names), str(result.port.spec), result.port.sharding or "replicated")
@@ -42,7 +42,7 @@ def table(results: Sequence[Result], comparisons: Sequence[Comparison] | None, n
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as text in columns, the first with the headings; a paragraph for each where a terminal is too narrow."""
+    """Returns rows as text in columns, the headings first; a paragraph for each row if the terminal is too narrow."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if not sys.stdout.isatty():
@@ -56,7 +56,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def all_agree(results: Sequence[Result], comparisons: Sequence[Comparison] | None) -> bool:
-    """Whether every result is right, as far as that was compared, and the same on every rank that holds it."""
+    """Returns whether all compared results are correct, and all results are equal on the ranks that hold them."""
     equal = comparisons is None or all(one.is_equal for one in comparisons)
     return equal and not any(result.disagreement for result in results)
 
@@ -71,7 +71,7 @@ _PARTS = 3
 
 
 class Progress:
-    """Shows what is being done, and of a run how many of its parts; `times` are the last that the ranks gave."""
+    """Shows the current activity, and the completed parts of a run; `times` are the latest times of the ranks."""
 
     def __init__(self, bar: Any | None) -> None:
         self._bar = bar
@@ -79,12 +79,12 @@ class Progress:
         self.times: tuple[RankTimes, ...] = ()
 
     def say(self, what: str) -> None:
-        """Something begins, and nobody knows how long it takes."""
+        """Shows the name of an activity that begins, of unknown duration."""
         if self._bar:
             self._bar.update(self._task, description=what, total=None)
 
     def observe(self, times: Sequence[RankTimes]) -> None:
-        """Ranks have got as far as that."""
+        """Records the times of the ranks, and shows their progress."""
         self.times = tuple(times)
         if self._bar:
             done = sum(one.parts_done for one in times)
@@ -93,7 +93,7 @@ class Progress:
 
 @contextmanager
 def shown(is_wanted: bool) -> Iterator[Progress]:
-    """Progress, shown where that is wanted and standard error is a terminal."""
+    """Yields the progress, shown if that is wanted and standard error is a terminal."""
     if not (is_wanted and sys.stderr.isatty()):
         yield Progress(None)
         return
@@ -102,6 +102,6 @@ def shown(is_wanted: bool) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    # Standard output is the user's, and may be a file.
+    # Standard output is for results, and may be a file.
     with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         yield Progress(bar)

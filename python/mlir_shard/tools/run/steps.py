@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The steps of shard-run: read arrays, prepare all that does not need a run, run, report."""
+"""The steps of shard-run: read arrays, prepare the run, run, report."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def prepare(arguments: RunArguments, console: Console, progress: run_report.Prog
     if arguments.output is not None:
         run_arrays.check_count(arguments.output, len(compiled.sharded.results))
     if len(result_names) != len(compiled.sharded.results):
-        # Tokens are results that do not come back.
+        # Tokens are results that are not returned.
         result_names = ()
     arrays = [one.array for one in given]
     inputs = arrays if arguments.inputs else random_inputs(compiled.sharded, arguments.seed)
