@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How ops shard and become local: a file or a folder for each op dialect, registered on import of this package.
+"""Rules by which ops are sharded and become local: a file or folder for each op dialect, registered on import.
 
 Read `registry`, `rule_cache` and `builder` for sharding rules, `partition` for partition rules, `lowering` for
-lowerings of users. Then a family such as `stablehlo/compute`, which has both kinds of rules. `windows`, `reduction` and
-`linalg_loops` read ops for several families.
+lowerings of users. Then read a family such as `stablehlo/compute`, which has both kinds of rules. `windows`,
+`reduction` and `linalg_loops` read ops for several families.
 """
 
 from __future__ import annotations

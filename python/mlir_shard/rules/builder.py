@@ -19,14 +19,14 @@ Dims = Sequence["int | None"]
 
 
 def shape_of(type_: Any) -> tuple[int, ...]:
-    """The sizes of a ranked shaped type; () for every other type."""
+    """Returns the sizes of a ranked shaped type; () for every other type."""
     return tuple(type_.shape) if rank_of(type_) else ()
 
 
 class RuleBuilder:
-    """Collects factors and the dimensions they map to; `build` gives the rule.
+    """A builder that collects factors and the dimensions they map to; `build` returns the rule.
 
-    Operands and results are known by their ranks alone; values that are no tensors have rank 0.
+    Operands and results are given by their ranks only; values that are not tensors have rank 0.
     """
 
     def __init__(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> None:
@@ -39,8 +39,7 @@ class RuleBuilder:
 
     @classmethod
     def for_op(cls, op: Any, related: int | None = None) -> RuleBuilder:
-        """A builder for the operands and results of `op`; of the operands the first `related`, by default all, have
-        factors."""
+        """Returns a builder for `op`, with factors for its results and its first `related` operands, by default all."""
         builder = cls([rank_of(value.type) for value in op.operands], [rank_of(value.type) for value in op.results])
         builder._unrelated = (None,) * (0 if related is None else len(op.operands) - related)
         return builder
@@ -54,10 +53,10 @@ class RuleBuilder:
         *,
         blocked: bool = False,
     ) -> RuleBuilder:
-        """Adds a factor of `size`, mapped to one dimension of each operand and result, or to none (None).
+        """Adds a factor of `size`, mapped to one dimension, or None, of each operand and result.
 
-        A dimension that has factors already gets this one as its minor-most, unless its size is 1.
-        A blocked factor carries no sharding from one tensor to another.
+        If a dimension already has factors, the new one is its minor-most, unless its size is 1. A blocked factor does
+        not propagate shardings between tensors.
         """
         operand_dims = (*operand_dims, *self._unrelated)
         if len(operand_dims) != len(self._operands) or len(result_dims) != len(self._results):
@@ -84,7 +83,7 @@ class RuleBuilder:
     def add_factors_of_sides(
         self, dim: int, operand_size: int, result_size: int, type_: FactorType = FactorType.NEED_REPLICATION
     ) -> RuleBuilder:
-        """Adds two factors: one mapped to dimension `dim` of all operands, then one to that of all results."""
+        """Adds two factors for dimension `dim`: one mapped to it in all operands, then one mapped to it in results."""
         with_dim, no_result = self._operands_with(dim), (None,) * len(self._results)
         self.add_factor(with_dim, no_result, operand_size, type_)
         return self.add_factor((None,) * len(with_dim), _wherever(self._results, dim), result_size, type_)
@@ -99,7 +98,7 @@ class RuleBuilder:
     ) -> RuleBuilder:
         """Adds one common factor for each dimension of `shape`: of `type_` along `dims`, else pass-through.
 
-        Propagation does not go along the dimensions `blocked`.
+        Shardings do not propagate along the dimensions `blocked`.
         """
         for dim, size in enumerate(shape):
             of_dim = type_ if dim in dims else FactorType.PASS_THROUGH
@@ -109,9 +108,9 @@ class RuleBuilder:
     def add_resized(
         self, before: Sequence[int], after: Sequence[int], changed: FactorType, *, blocked: bool = False
     ) -> RuleBuilder:
-        """Adds one common factor for each dimension of `before`, of type `changed` where `after` has another size.
+        """Adds one common factor for each dimension of `before`, of type `changed` if its size in `after` differs.
 
-        With `blocked` propagation does not go along the dimensions whose size changes.
+        With `blocked`, shardings do not propagate along dimensions whose size changes.
         """
         if len(before) != len(after):
             raise ValueError(f"the shapes {tuple(before)} and {tuple(after)} have different ranks")
@@ -119,7 +118,7 @@ class RuleBuilder:
         return self.add_pointwise(before, resized, changed, blocked=resized if blocked else ())
 
     def build(self) -> OpShardingRule:
-        """The rule. A dimension without a factor gets one of size 1 of its own, as every dimension needs one."""
+        """Returns the rule. A dimension without a factor gets its own factor of size 1, as each one needs a factor."""
         sizes = list(self._sizes)
 
         def mapping(dims: list[list[int]]) -> TensorMapping:
@@ -163,9 +162,9 @@ def _wherever(mappings: Sequence[Sequence[object]], dim: int) -> list[int | None
 
 
 def pointwise(op: Any) -> OpShardingRule | None:
-    """The rule of an op whose tensors all have the shape of its first result, or rank 0.
+    """Returns the rule of an op whose tensors all have the shape of its first result, or rank 0.
 
-    None where there is no operand or no result, or where the first result is no ranked tensor.
+    Returns None if the op has no operand or no result, or if its first result is not a ranked tensor.
     """
     operands, results = ([value.type for value in values] for values in (op.operands, op.results))
     if not operands or not results or not isinstance(results[0], ir.RankedTensorType):
@@ -185,18 +184,18 @@ def pointwise(op: Any) -> OpShardingRule | None:
 def pointwise_but(
     op: Any, dims: Collection[int], type_: FactorType, *, blocked: Collection[int] = ()
 ) -> OpShardingRule:
-    """The rule of an op whose tensors have the dimensions of its first operand, see `RuleBuilder.add_pointwise`."""
+    """Returns the rule of an op whose tensors have the dimensions of its first operand, see `add_pointwise`."""
     return RuleBuilder.for_op(op).add_pointwise(shape_of(op.operands[0].type), dims, type_, blocked=blocked).build()
 
 
 def resized(op: Any, changed: FactorType, *, blocked: bool = False, related: int | None = None) -> OpShardingRule:
-    """The rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
+    """Returns the rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     return RuleBuilder.for_op(op, related).add_resized(before, after, changed, blocked=blocked).build()
 
 
 def transposed(op: Any, permutation: Iterable[int]) -> OpShardingRule:
-    """The rule of a transpose: a factor for each result dimension, in their order."""
+    """Returns the rule of a transpose: a factor for each result dimension, in their order."""
     shape, builder = shape_of(op.operands[0].type), RuleBuilder.for_op(op)
     for result_dim, operand_dim in enumerate(permutation):
         builder.add_factor([operand_dim], [result_dim], shape[operand_dim])
@@ -204,7 +203,7 @@ def transposed(op: Any, permutation: Iterable[int]) -> OpShardingRule:
 
 
 def without_ones(rule: OpShardingRule) -> OpShardingRule:
-    """The rule where no factor of size 1 is one of several of a dimension. Factors then in no tensor are left out."""
+    """Returns the rule without factors of size 1 in dimensions of several factors, and then without unused factors."""
 
     def kept(mapping: TensorMapping) -> tuple[tuple[int, ...], ...]:
         return tuple(

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ops make constant tensors, and which make constant tensors of constant ones, by op name.
+"""The names of ops that make constant tensors, and of ops that make constant tensors from constant operands.
 
-The uses of a constant say nothing about each other, so each may have a copy of what makes it. What is elementwise
-makes constants of constants too.
+The uses of a constant are unrelated, so each may have its own copy of the op that makes the constant. Elementwise ops
+make constants from constants too.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ CONSTANTS = {
     *("tosa.const", "tosa.const_shape"),
 }
 """Ops whose results are constant."""
-# Of the last ones no tensor that shards is made: equal ones are merged and none is split.
+# The ops of the last two lines make no tensor that is sharded: equal ones are merged, and never split.
 CONSTANT_OPS = {
     *(CONSTANTS - {"stablehlo.iota"}),
     *("chlo.constant", "func.constant", "index.bool.constant", "index.constant"),
     *("shape.const_shape", "shape.const_size"),
 }
-"""Ops that hold the value of their result in an attribute, as MLIR's trait ConstantLike says: one of equal ones is
-enough."""
+"""Ops that hold the value of their result in an attribute, as with MLIR's trait ConstantLike: equal ones can be
+merged."""
 SCALAR_EXPANSIONS = {"linalg.fill", "stablehlo.broadcast_in_dim", "tensor.splat"}
-"""Ops that repeat a scalar, so that it costs as little as a constant to make their result twice."""
+"""Ops that repeat a scalar, so that making their result twice is as cheap as for a constant."""
 CONSTANTS_OF_CONSTANTS = {
     *SCALAR_EXPANSIONS,
     *op_names("sdy", "propagation_barrier reshard"),
@@ -36,13 +36,13 @@ CONSTANTS_OF_CONSTANTS = {
     *op_names("tensor", "collapse_shape empty expand_shape extract_slice"),
     *op_names("tosa", "reshape slice tile"),
 }
-"""Ops whose results are constant where their operands are."""
+"""Ops whose results are constant if their operands are."""
 
 
 def is_constant_of_constants(op: Any) -> bool:
-    """Whether the results of an op are constant where its operands are; name and types decide."""
+    """Returns whether the results of an op are constant if its operands are; depends on its name and types."""
     name: str = op.name
-    # A constraint is what a use asks for, so it is not made again with what is constrained.
+    # A constraint belongs to one use, so it is not copied with the constrained value.
     if name == "sdy.sharding_constraint":
         return False
     if name == "stablehlo.bitcast_convert":

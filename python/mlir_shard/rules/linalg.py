@@ -27,11 +27,11 @@ without_rule(
 
 @sharding_rule(when=is_structured)
 def structured(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """One factor for each loop: pass-through where an output follows it, else a reduction. None on buffers.
+    """Returns the rule of a structured op: a factor for each loop, a reduction if the loop indexes no output.
 
-    Along a loop that goes from window to window neighbours exchange what overlaps, unless a window is one element;
-    the loops inside of a window must be replicated, as must the loop of a diagonal. A dimension that follows an
-    expression of another kind has a factor of its own that cannot be sharded.
+    Returns None on buffers. If a loop moves from window to window, neighbours exchange the overlap, unless a window is
+    one element. The loops inside a window must be replicated, as must the loop of a diagonal. A dimension indexed by
+    any other expression has its own factor, which cannot be sharded.
     """
     if not len(op.results):
         return None
@@ -58,7 +58,7 @@ def structured(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 
 def _dims_of_loops(loops: Loops, operand: int) -> dict[int, int]:
-    """For each loop the first dimension of an operand that follows it, alone or from window to window."""
+    """Returns for each loop the first dimension of an operand that it indexes, alone or from window to window."""
     found = {loop: dim for dim, loop in loops.windows[operand].items()}
     for dim, loop in reversed(list(enumerate(loops.dims[operand]))):
         if loop is not None:
@@ -77,7 +77,7 @@ def _factor_type(loops: Loops, shapes: list[tuple[int, ...]], loop: int, size: i
 
 @sharding_rule("linalg.softmax")
 def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """All dimensions go through but the one that is normalized, which must be replicated."""
+    """Returns the rule of a softmax: the normalized dimension must be replicated, all others are pass-through."""
     if not len(op.results):
         return None
     normalized = (op.attributes["dimension"].value,)
@@ -87,9 +87,10 @@ def softmax(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule("linalg.pack", "linalg.unpack", "tensor.pack", "tensor.unpack")
 def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """A tiled dimension is made of its tiles and of what is in a tile. None on buffers.
+    """Returns the rule of a pack or unpack: a tiled dimension has a factor for tiles and one for elements in a tile.
 
-    Where tiles do not fill a dimension, shards of elements are no shards of tiles, and neighbours exchange elements.
+    Returns None on buffers. If tiles do not fill a dimension, shards of elements are not shards of tiles, and
+    neighbours exchange elements.
     """
     if not len(op.results):
         return None
@@ -124,7 +125,7 @@ def pack(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 
 def _inside_tiles(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors inside of tiles: the sizes of tiles are attributes."""
+    """Returns the factors inside tiles, as the sizes of tiles are attributes."""
     packed = rule.operand_mappings[0] if op.name.endswith(".unpack") else rule.result_mappings[0]
     tiled = len(elements(op.attributes["inner_dims_pos"]))
     return [factor for mapping in packed.dim_mappings[-tiled:] for factor in mapping.factor_indices]
@@ -143,10 +144,11 @@ _WINOGRAD: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
 
 @sharding_rule(*_WINOGRAD)
 def winograd(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Batches, channels and filters go through; tiles of the input overlap, those of the output do not.
+    """Returns the rule of a Winograd transform: batches, channels and filters are pass-through.
 
-    From (f, h, w, c) to (alpha_h, alpha_w, c, f); from (n, h, w, c) to (alpha_h, alpha_w, tile_h, tile_w, n, c); and
-    from (alpha_h, alpha_w, tile_h, tile_w, n, f) to (n, h, w, f).
+    Tiles of the input overlap, tiles of the output do not. The transforms are from (f, h, w, c) to (alpha_h, alpha_w,
+    c, f); from (n, h, w, c) to (alpha_h, alpha_w, tile_h, tile_w, n, c); and from (alpha_h, alpha_w, tile_h, tile_w, n,
+    f) to (n, h, w, f).
     """
     common, tiles = _WINOGRAD[op.name]
     if not len(op.results):
@@ -177,11 +179,11 @@ partition_rule(*_WINOGRAD, pure=True)(set_result_types)
 
 @partition_rule(when=is_structured, allows_uneven=True, pure=True)
 def partition_structured(op: Any, blocks: Blocks) -> None:
-    """The same op on shards.
+    """Makes a structured op local: the same op on shards.
 
-    Where it adds up along a sharded loop, all but the first device of a group begin with zero, so that the initial
-    value is counted once; likewise with other reductions that would count it again. `linalg.index` of a sharded loop
-    gets the offset of the shard.
+    If it adds up along a sharded loop, all but the first device of a group begin with zero, so that the initial value
+    is counted once; likewise for other reductions whose result changes if the initial value is repeated. The start of
+    the shard is added to `linalg.index` of a sharded loop.
     """
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
@@ -191,7 +193,7 @@ def partition_structured(op: Any, blocks: Blocks) -> None:
 
 
 def _offset_indices(op: Any, blocks: Blocks) -> None:
-    """Adds to each `linalg.index` of a sharded loop where this device's shard begins along it."""
+    """Adds the start of this device's shard to each `linalg.index` of a sharded loop."""
     for inner in list(op.regions[0].blocks[0].operations):
         inner = inner.operation
         if inner.name != "linalg.index":
@@ -207,7 +209,7 @@ def _offset_indices(op: Any, blocks: Blocks) -> None:
 
 
 def _axes_and_size(op: Any, loop: int, blocks: Blocks) -> tuple[tuple[int, ...], int]:
-    """The grid axes a loop is sharded along, and how often it goes round on one device."""
+    """Returns the grid axes that a loop is sharded along, and its number of local iterations."""
     if blocks.rule is not None:
         for operand, mapping, dims in zip(op.operands, blocks.rule.operand_mappings, loops_of(op).dims, strict=True):
             if loop in dims:

@@ -14,7 +14,7 @@ _PARALLEL = "#linalg.iterator_type<parallel>"
 
 
 def is_structured(op: Any) -> bool:
-    """Whether `op` has the interface of linalg's structured ops."""
+    """Returns whether `op` has the interface of linalg's structured ops."""
     return op.name.startswith("linalg.") and _linalg.get_indexing_maps(op) is not None
 
 
@@ -22,10 +22,10 @@ def is_structured(op: Any) -> bool:
 class Loops:
     """The loop nest of a structured op.
 
-    `dims[operand][dim]` is the loop that dimension follows, or None where it follows an expression of several
-    loops or a constant; `reductions` are the loops that no output follows. `windows[operand]` holds the dimensions
-    along which the operand is read in windows, each with the loop that goes from window to window. Loops in `bound`
-    are in an expression with others, or of a parallel loop no output follows, so that each device needs all of it.
+    `dims[operand][dim]` is the loop that indexes the dimension; None if a constant or an expression of several loops
+    does. `reductions` are the loops that index no output. `windows[operand]` maps the dimensions along which the
+    operand is read in windows to the loop that moves from window to window. Loops in `bound` have to run entirely on
+    each device: they are in an expression without moving from window to window, or are parallel and index no output.
     """
 
     count: int
@@ -36,7 +36,7 @@ class Loops:
 
 
 def loops_of(op: Any) -> Loops:
-    """The loop nest of the structured op `op`, read from its indexing maps."""
+    """Returns the loop nest of the structured op `op`, read from its indexing maps."""
     maps = [attr.value for attr in _linalg.get_indexing_maps(op)]
     dims = tuple(
         tuple(expr.position if isinstance(expr, ir.AffineDimExpr) else None for expr in map_.results) for map_ in maps
@@ -62,7 +62,7 @@ def loops_of(op: Any) -> Loops:
 
 
 def _overwriting(op: Any, parallel: set[int]) -> set[int]:
-    """The loops declared parallel that no output follows: which iteration writes last is not a reduction."""
+    """Returns the loops declared parallel that index no output: iterations overwrite results, and reduce nothing."""
     if "iterator_types" not in op.attributes:
         return set()
     types = [str(type_) for type_ in op.attributes["iterator_types"]]
@@ -93,7 +93,7 @@ def steps_of(expr: Any) -> dict[int, int] | None:
 
 
 def is_pointwise(op: Any) -> bool:
-    """Whether `op` is a structured op that computes each element of its result on its own, with no reduction."""
+    """Returns whether `op` is a structured op that computes each element of its one result alone, with no reduction."""
     if len(op.results) != 1 or not is_structured(op):
         return False
     loops = loops_of(op)

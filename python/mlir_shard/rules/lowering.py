@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which lowering an op of a user has: a function that builds it of upstream's ops, or a pass pipeline."""
+"""The lowerings of a user's ops: functions that build upstream's ops in their place, or pass pipelines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LOWERING = "lowering"
 
 
 class LoweringError(InterfaceError):
-    """A lowering that failed, or returned values that cannot take the place of the results of its op."""
+    """The error of a lowering that failed, or returned values that cannot replace the results of its op."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """How ops are lowered: by a function of each op, or else by a pipeline of passes over the module."""
+    """The lowering of ops: a function called for each op, or else a pipeline of passes over the module."""
 
     function: LoweringFunction | None = None
     pipeline: str = ""
@@ -36,7 +36,7 @@ _by_name: dict[str, Lowering] = {}
 
 
 def lowering(*names: str, pipeline: str | None = None) -> Callable[[LoweringFunction], LoweringFunction]:
-    """Registers the lowering of ops to upstream's ops, by which engines run them: the function that this decorates.
+    """Registers the decorated function as the lowering of ops to upstream's ops, by which engines run them.
 
     The insertion point is in front of the op when the function is called. It returns a value for each result of the op,
     or an op with that many results; or the text of a module, whose first function is inlined in place of the op, with
@@ -48,7 +48,7 @@ def lowering(*names: str, pipeline: str | None = None) -> Callable[[LoweringFunc
         pipeline: a pass pipeline on a module that lowers the ops, in place of a function; nothing is decorated then.
 
     Raises:
-        RegistrationError: a name is not an op's, or the function does not take one argument.
+        RegistrationError: a name is not that of an op, or the function does not take one argument.
     """
     check_op_names(names)
     if not names:
@@ -67,12 +67,12 @@ def lowering(*names: str, pipeline: str | None = None) -> Callable[[LoweringFunc
 
 
 def lowering_for(op: Any) -> Lowering | None:
-    """The lowering of `op`, or None."""
+    """Returns the lowering of `op`; None if none is registered."""
     return next((_by_name[name] for name in registered_names(op) if name in _by_name), None)
 
 
 def may_be_lowered(name: str) -> bool:
-    """Whether an op of this name may have a lowering."""
+    """Returns whether an op of this name may have a lowering."""
     return any(
         name == known.partition(":")[0] or (known.endswith(".*") and name.startswith(known[:-1])) for known in _by_name
     )

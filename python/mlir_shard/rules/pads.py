@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition rules of pads: what of its shard is not padding a device has from others, and it puts padding around."""
+"""Partition rules of pads: the caller brings the elements of a result shard to its device, which pads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _tosa = dialect("tosa")
 
 
 def _moved_in_place(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors of dimensions that keep their size though their elements move, or may."""
+    """Returns the factors of dimensions that are padded, or may be: their elements move."""
     amounts = padding_of(op)
     return [
         factor
@@ -32,7 +32,7 @@ def _moved_in_place(op: Any, rule: OpShardingRule) -> list[int]:
 
 
 def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
-    """As `_moved_in_place`; all factors where what is padded with depends on where it is."""
+    """Returns `_moved_in_place`, or all factors if the value of the padding depends on its position."""
     arguments = op.regions[0].blocks[0].arguments
     if any(list(argument.uses) for argument in arguments):
         return list(range(rule.num_factors))
@@ -41,7 +41,7 @@ def _unshardable(op: Any, rule: OpShardingRule) -> list[int]:
 
 @partition_rule("tensor.pad", unshardable=_unshardable, allows_uneven=True, pure=True)
 def pad(op: Any, blocks: Blocks) -> None:
-    """Along a dimension that is sharded and is padded, the shard of the result is filled up on each device."""
+    """Makes a pad local: along a sharded and padded dimension, each device pads its elements to the result shard."""
     windows = {one.dim: one for one in moving_windows(op, blocks)}
     for name in ("static_low", "static_high"):
         amounts = [0 if dim in windows else one for dim, one in enumerate(elements(op.attributes[name]))]
@@ -51,7 +51,7 @@ def pad(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("tosa.pad", unshardable=_moved_in_place, allows_uneven=True, pure=True)
 def tosa_pad(op: Any, blocks: Blocks) -> None:
-    """As `pad`; how much is padded is an operand."""
+    """Makes a pad local as `pad` does; the amounts of padding are an operand."""
     windows = {one.dim: one for one in moving_windows(op, blocks)}
     amounts = padding_of(op)
     if windows and amounts is not None:
@@ -62,7 +62,7 @@ def tosa_pad(op: Any, blocks: Blocks) -> None:
 
 
 def const_shape(type_: Any, sizes: Sequence[int]) -> Any:
-    """A `tosa.const_shape` at the current insertion point."""
+    """Returns a `tosa.const_shape`, built at the current insertion point."""
     index = ir.IndexType.get()
     numbers = [ir.IntegerAttr.get(index, size) for size in sizes]
     return _tosa.ConstShapeOp(

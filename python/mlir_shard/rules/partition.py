@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition rules: how an op becomes the local op, on the shards of its operands and results.
+"""Partition rules, by which an op becomes the local op on the shards of its operands and results.
 
-Also how a partition rule changes a result after the op, and counts an initial value once for all devices.
+Also functions by which partition rules change a result after the op, and count an initial value once for all devices.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def partition_rule_for(op: Any) -> PartitionRule | None:
 
 
 def set_result_types(op: Any, blocks: Blocks) -> None:
-    """Makes an op local whose shapes are only in its types."""
+    """Makes an op local by setting its result types; for ops whose shapes are only in their types."""
     for result, type_ in zip(op.results, blocks.result_types, strict=True):
         result.set_type(type_)
 
@@ -261,7 +261,7 @@ def continue_with(op: Any, index: int, build: Callable[[], Any]) -> None:
 
 
 def drop_shardings(op: Any) -> None:
-    """Removes the shardings of its results from an op."""
+    """Removes the shardings of the results of an op."""
     if sdy.SHARDING in op.attributes:
         del op.attributes[sdy.SHARDING]
 
@@ -276,7 +276,7 @@ def neutral_initial_values(op: Any, first: int) -> dict[int, float]:
         first: the number of the operand that is the initial value of the first result.
 
     Returns:
-        For each such operand, by its number, the neutral number; nothing if the reduction of some result is not known.
+        For each such operand, by its number, the neutral number; empty if the reduction of some result is not known.
     """
     combiners = combiners_of(op)
     if None in combiners:

@@ -98,10 +98,10 @@ def sharding_rule(
 
     The function gets the op and the `RuleOptions`, and returns None if it cannot shard the op. It is called once per
     distinct op: name, operand and result types, attributes. If a rule depends on more (a region, the ops around),
-    `context_key` returns a key that tells two such ops apart; `computing_context_key` replaces it for rules with
-    `computing`. A rule for `any_sizes` copies sizes of dimensions into those of factors, and depends on nothing of them
-    but which are 1 and which are equal, and equal attributes have the same meaning for all sizes: propagation calls it
-    once for many sizes.
+    `context_key` returns a key that distinguishes such ops; `computing_context_key` replaces it for rules with
+    `computing`. A rule for `any_sizes` copies the sizes of dimensions to factors, depends on sizes only by which are 1
+    and which are equal, and reads equal attributes in the same way for all sizes: propagation calls it once for many
+    sizes.
 
     Raises RegistrationError if a name is not valid, or if a function cannot be called this way.
     """

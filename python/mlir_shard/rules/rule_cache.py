@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The sharding rules of a run: each is asked for once, and rules for any sizes once for all of them."""
+"""A cache of the sharding rules of a run: each rule is computed once, and a rule for any sizes once for all sizes."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class CommonRules:
 
 
 class RuleCache:
-    """Caches what `rule_for` returns for ops of one context, by their signatures. Lives no longer than a run.
+    """A cache of the results of `rule_for` for ops of one context, by their signatures, for at most one run.
 
     Ops with equal names, types and attributes other than shardings have the same signature. Rules of this package are
-    not checked against their ops: the tests do that.
+    not checked against their ops, as the tests check them.
 
     Args:
         options: passed to the rules.
@@ -116,14 +116,14 @@ class RuleCache:
         return rule
 
     def _asked(self, op: Any, entry: Entry) -> tuple[Rule, bool]:
-        """The rule of an op by the function that is registered, and whether that reads the options."""
+        """Returns the rule of an op by the registered function, and whether the function reads the options."""
         options = _ReadOptions(self._options)
         rule: Rule = ask(ROLE, entry.function, op, options, raises=RuleError)
         return rule, options.are_read
 
 
 class _RuleForm:
-    """A rule for any sizes, which takes those of its factors from dimensions.
+    """A rule for any sizes, whose factors have the sizes of dimensions.
 
     Args:
         rule: the rule for the sizes in `sizes`.
@@ -136,7 +136,7 @@ class _RuleForm:
         self._rule, self._sizes = rule, sizes
 
     def of_sizes(self, sizes: Sequence[int]) -> Rule:
-        """Returns the rule for these sizes of all dimensions; None if its function has to be asked for it."""
+        """Returns the rule for these sizes of all dimensions; None if its function has to be called for them."""
         if self._rule is None or sizes == self._sizes:
             return self._rule
         if self._places is None:
@@ -145,7 +145,7 @@ class _RuleForm:
 
     @cached_property
     def _places(self) -> tuple[int, ...] | None:
-        """For each factor the number of a dimension that is this factor alone; None if one has no such dimension."""
+        """For each factor, the number of a dimension made of only this factor; None if one has no such dimension."""
         assert self._rule is not None
         dims = [dim.factor_indices for mapping in self._rule.tensor_mappings for dim in mapping.dim_mappings]
         places = {factors[0]: place for place, factors in enumerate(dims) if len(factors) == 1}

@@ -30,7 +30,7 @@ without_rule("bufferization.*", because="it works on memory, which is not sharde
 
 @sharding_rule("bufferization.alloc_tensor", "bufferization.materialize_in_destination")
 def same_shape(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """All tensors correspond element by element. None where the destination is memory or nothing is copied."""
+    """Returns a rule by which all tensors correspond; None if the destination is memory or nothing is copied."""
     if not len(op.results) or not any(isinstance(value.type, ir.RankedTensorType) for value in op.operands):
         return None
     return RuleBuilder.for_op(op).add_pointwise(shape_of(op.results[0].type)).build()
@@ -59,10 +59,10 @@ without_rule("chlo.constant", because="it has no operand: its users decide")
     ),
 )
 def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension; an operand has those that it is not stretched along.
+    """Returns a rule with a factor for each result dimension, mapped to the operands that are not stretched along it.
 
-    Operands are aligned at their last dimensions, or, where `broadcast_dimensions` says so, the smaller one is put
-    along those of the result.
+    Operands are aligned at their last dimensions; if `broadcast_dimensions` is given, it has the result dimensions of
+    the smaller operand.
     """
     result = shape_of(op.results[0].type)
     shapes = [shape_of(operand.type) for operand in op.operands]
@@ -80,7 +80,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("chlo.top_k")
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The last dimension, of which the largest elements are taken, must be replicated."""
+    """Returns the rule of a top-k: the last dimension, of which the largest elements are taken, must be replicated."""
     return resized(op, FactorType.NEED_REPLICATION, blocked=True)
 
 
@@ -102,7 +102,7 @@ without_rule(
     because="it changes the sharding of its operand to the one it says",
 )
 without_rule("sdy.constant", "sdy.mesh", because="it has no operand")
-# Their shapes are in their types alone.
+# Their shapes are only in their types.
 partition_rule(
     *("linalg.softmax", *op_names("stablehlo", "dot dot_general reshape transpose")),
     when=lambda op: is_elementwise(op.name),
@@ -116,10 +116,10 @@ partition_rule(
 
 @partition_rule("stablehlo.reduce", allows_uneven=True, pure=True)
 def reduce(op: Any, blocks: Blocks) -> None:
-    """The same reduction on shards; along a sharded dimension its result is partial.
+    """Makes a reduction local: the same reduction on shards; along a sharded dimension its result is partial.
 
-    A sum begins with its initial value on one device and with zero on the others, so that the value counts once, and so
-    on for other reductions to which it would make a difference.
+    A sum begins with its initial value on one device and with zero on the others, so that the value counts once;
+    likewise for other reductions whose result changes if the initial value is repeated.
     """
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
@@ -129,7 +129,7 @@ def reduce(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("arith.constant", "stablehlo.constant", allows_uneven=True, pure=True)
 def constant(op: Any, blocks: Blocks) -> bool:
-    """A splat becomes a smaller splat; any other constant stays whole."""
+    """Makes a constant local: a splat becomes a smaller splat; any other constant stays entire."""
     smaller = smaller_splat(op.attributes["value"], blocks.result_types[0])
     if smaller is None:
         return False
@@ -139,9 +139,9 @@ def constant(op: Any, blocks: Blocks) -> bool:
 
 
 def smaller_splat(value: Any, type_: Any) -> Any | None:
-    """The same number all over another type; None where the attribute is none of one number that can be had.
+    """Returns the same splat for another type; None if the attribute is not a splat of a number.
 
-    Where there are no elements any number is.
+    If the type has no elements, the attribute need not be a splat.
     """
     if not isinstance(value, ir.DenseElementsAttr):
         return None

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of tensor: reshapes, slices, pads and ops that join tensors; which ops have none, and why."""
+"""Rules of tensor: reshapes, slices, pads and ops that join tensors; also the ops without rules, with the reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ without_rule("tensor.yield", because="it is a terminator")
 
 @sharding_rule("tensor.collapse_shape", "tensor.expand_shape")
 def reassociate(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A dimension of the smaller rank is made of those it is expanded to, major to minor."""
+    """Returns the rule of a reassociation: a collapsed dimension is made of the expanded ones, major to minor."""
     expands = op.name == "tensor.expand_shape"
     expanded = shape_of((op.results if expands else op.operands)[0].type)
     builder = RuleBuilder.for_op(op, 1)
@@ -41,7 +41,7 @@ def reassociate(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def reshape_beside_whole(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The factors of a reshape of the first operand; any other operand, a tensor of sizes say, must be replicated."""
+    """Returns the rule of a reshape of the first operand; other operands, such as sizes, must be replicated."""
     of_tensors = reshape_factors(op, options)
     if of_tensors is None:
         return None
@@ -60,7 +60,7 @@ sharding_rule("tensor.reshape")(reshape_beside_whole)
 
 
 def joining(attribute: str) -> RuleFunction:
-    """The rule of a concatenation along the dimension in an attribute: that one is replicated, others go through."""
+    """Returns a rule of concatenations: the dimension in an attribute is replicated, all others are pass-through."""
 
     def rule(op: Any, options: RuleOptions) -> OpShardingRule:
         builder, joined = RuleBuilder.for_op(op), op.attributes[attribute].value
@@ -79,7 +79,7 @@ sharding_rule("tensor.concat")(joining("dim"))
 
 @sharding_rule("tensor.insert")
 def insert(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device sets the element where its shard holds it."""
+    """Returns the rule of an insertion: each device sets the element if it is in its shard."""
     operands = [None, 0, *[None] * (len(op.operands) - 2)]
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.results[0].type)):
@@ -89,21 +89,25 @@ def insert(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tensor.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Indices are gathered each by itself; a dimension that is indexed must be replicated."""
+    """Returns the rule of a gather: batches of indices are pass-through; an indexed dimension must be replicated."""
     return _indexed(op, elements(op.attributes["gather_dims"]), FactorType.PASS_THROUGH)
 
 
 @sharding_rule("tensor.scatter")
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All updates go to every shard, so their batches must be replicated, as must a dimension that is indexed."""
+    """Returns the rule of a scatter: batches of updates and indexed dimensions must be replicated.
+
+    Every shard needs all updates.
+    """
     return _indexed(op, elements(op.attributes["scatter_dims"]), FactorType.NEED_REPLICATION)
 
 
 def _indexed(op: Any, indexed: list[int], of_batch: FactorType) -> OpShardingRule:
-    """Relates a tensor, indices into it, and slices: their leading dimensions are those of the indices but the last.
+    """Returns the rule that relates a tensor, indices into it, and slices.
 
-    The operands of a gather are (tensor, indices) with the slices as result, those of a scatter
-    (slices, tensor, indices) with the updated tensor as result.
+    The leading dimensions of the slices are those of the indices without the last. The operands of a gather are
+    (tensor, indices), and its result is the slices. The operands of a scatter are (slices, tensor, indices), and its
+    result is the updated tensor.
     """
     gathers = op.name == "tensor.gather"
     tensor, indices, slices = (
@@ -138,7 +142,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def _dims_of_slice(sizes: Sequence[int], shape: Sequence[int]) -> list[int | None]:
-    """For each dimension of a slice the one of a tensor of `shape` that may leave out dimensions of size 1."""
+    """Returns the dimensions of a slice in a tensor of `shape`, which may omit those of size 1; None if omitted."""
     found: list[int | None] = []
     dim = 0
     for size in sizes:
@@ -149,16 +153,16 @@ def _dims_of_slice(sizes: Sequence[int], shape: Sequence[int]) -> list[int | Non
 
 
 def _known_dims(op: Any) -> list[bool]:
-    """For each dimension whether it is known where the slice is."""
+    """Returns for each dimension whether the offset and the stride of the slice are constant."""
     pairs = zip(*(elements(op.attributes[f"static_{name}"]) for name in ("offsets", "strides")), strict=True)
     return [_DYNAMIC not in pair for pair in pairs]
 
 
 @sharding_rule("tensor.extract_slice")
 def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, neighbours can exchange elements, if it is known where the slice is.
+    """Returns the rule of a slice: along a resized dimension with known offset and stride neighbours exchange elements.
 
-    If it is not, and where a dimension is left out, it must be replicated.
+    If they are not known, or if the result omits the resized dimension, the dimension must be replicated.
     """
     sizes = elements(op.attributes["static_sizes"])
     known = _known_dims(op)
@@ -174,9 +178,9 @@ def extract_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tensor.insert_slice")
 def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every device writes into its own shard what falls there of the slice.
+    """Returns the rule by which every device writes into its shard the part of the slice that falls there.
 
-    Along a dimension where the slice is smaller, it must be replicated unless it is known where it goes.
+    Along a dimension where the slice is smaller, the slice must be replicated unless its offset and stride are known.
     """
     sizes = elements(op.attributes["static_sizes"])
     known = _known_dims(op)
@@ -195,7 +199,7 @@ def insert_slice(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tensor.pad")
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, elements move by what is padded, so neighbours can exchange them."""
+    """Returns the rule of a pad: along a resized dimension elements move by the padding; neighbours exchange them."""
     return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
 
 
@@ -205,14 +209,14 @@ partition_rule("tensor.collapse_shape", "tensor.concat", allows_uneven=True, pur
 
 @partition_rule("tensor.expand_shape", allows_uneven=True, pure=True)
 def expand_shape(op: Any, blocks: Blocks) -> None:
-    """The sizes it expands to are those of the shard."""
+    """Makes the op local: the sizes that it expands to are those of the shard."""
     set_result_types(op, blocks)
     op.attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(op.results[0].type.shape))
 
 
 @partition_rule("tensor.extract_slice", allows_uneven=True, pure=True)
 def partition_extract_slice(op: Any, blocks: Blocks) -> None:
-    """Of a dimension that is sharded it takes all there is, or where it moves elements all that its shard needs."""
+    """Makes a slice local: along a sharded dimension it takes the shard, or if elements move, all that were brought."""
     set_result_types(op, blocks)
     _take_blocks(op, op.operands[0])
     if blocks.rule is None:
@@ -226,7 +230,7 @@ def partition_extract_slice(op: Any, blocks: Blocks) -> None:
 
 
 def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors of dimensions of which a part is written, and those of the slice there."""
+    """Returns the factors of dimensions of which a part is written, and those of the slice there."""
     sizes, shape = elements(op.attributes["static_sizes"]), shape_of(op.operands[1].type)
     whole = rule.operand_mappings[1]
     kept = {
@@ -240,7 +244,7 @@ def _written_in_part(op: Any, rule: OpShardingRule) -> list[int]:
 
 @partition_rule("tensor.insert_slice", unshardable=_written_in_part, allows_uneven=True, pure=True)
 def partition_insert_slice(op: Any, blocks: Blocks) -> None:
-    """Of a dimension that is sharded all is written."""
+    """Makes an insertion local: along a sharded dimension the entire shard is written."""
     set_result_types(op, blocks)
     _take_blocks(op, op.operands[1])
 

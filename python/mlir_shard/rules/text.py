@@ -265,7 +265,7 @@ def _numbered(
                 whole.append(len(sizes))
             sizes.append(size)
             return (len(sizes) - 1,)
-        # A factor of size 1 is none of several.
+        # A dimension of several factors has no factor of size 1.
         several = [factor for factor in dim if known[factor] != 1] or [dim[0]]
         return tuple(index[factor] for factor in several)
 

@@ -69,7 +69,7 @@ def masking_number(op: Any, type_: Any) -> float | None:
 def may_fail(op: Any) -> bool:
     """Returns whether an op, or one in its regions, fails on some numbers."""
     op = op.operation
-    # A slice at known offsets reads what is there.
+    # A slice at known offsets reads only elements of the tensor.
     if op.name in _FAILING and (op.name != "tensor.extract_slice" or len(op.operands) > 1):
         return True
     return any(may_fail(inner) for region in op.regions for block in region.blocks for inner in block.operations)

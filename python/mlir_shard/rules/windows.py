@@ -60,7 +60,7 @@ class DimWindows:
         return (self.extent, self.stride, self.low, self.high, self.dilation) == (1, 1, 0, 0, 1)
 
     def tile(self, elements: int, windows: int) -> bool:
-        """Returns whether `windows` windows lie side by side in `elements` elements, without padding or others."""
+        """Returns whether `windows` windows are side by side in `elements` elements, without padding or others."""
         is_plain = (self.low, self.high, self.dilation) == (0, 0, 1)
         return is_plain and self.extent <= self.stride and windows * self.stride == elements
 
@@ -118,10 +118,10 @@ def cumulative_dim(op: Any) -> int | None:
 
 
 def full_windows_dim(op: Any) -> int | None:
-    """Returns the dimension along which the windows of a reduction by one operation are all elements up to one or from
-    one on, its only one with windows; else None.
+    """Returns the dimension along which the windows of a reduction have all elements up to, or from, one; else None.
 
-    It depends on the attributes, types and body of `op`, but not on its operands.
+    It has to be the only dimension with windows, and the body has to be one operation. The result depends on the
+    attributes, types and body of `op`, but not on its operands.
     """
     if len(op.results) != 1 or not has_static_shapes(op):
         return None
@@ -236,8 +236,9 @@ class Window:
     """A window along `dim` of an operand and along a factor of the result.
 
     Element i of the result along the factor is made of the `extent` elements from `offset + stride * i` on. Other
-    elements of the result may be made of any elements. With a `dilation` these are places, and elements are so far
-    apart. If the operand `is_part` of the result, other elements of the result are from other operands.
+    elements of the result may be made of any elements. With a `dilation`, stride, extent and offset count places, and
+    elements are `dilation` places apart. If the operand `is_part` of the result, other elements of the result are from
+    other operands.
     """
 
     operand: int

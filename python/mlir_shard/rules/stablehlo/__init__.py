@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of StableHLO, a file for each family of ops, registered on import of this package.
 
-Which dimensions correspond, and what kind of factor each is, follows Shardy's rule registry. Sharding and partition
-rules of a family are in one file, but for the partition rules of gather and scatter.
+Corresponding dimensions and the types of their factors are those of Shardy's rule registry. Sharding and partition
+rules of a family are in one file, except the partition rules of gather and scatter.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _bindings = host.module("_mlir_libs._stablehlo")
 
 @sharding_rule("stablehlo.dot_general", any_sizes=True)
 def dot_general(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Batch, lhs and rhs dimensions in the order of the result, then the contracted ones as reductions."""
+    """Returns a rule with batch, lhs and rhs dimensions in the result's order, then contracted ones as reductions."""
     numbers = _bindings.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     lhs, rhs = (shape_of(operand.type) for operand in op.operands)
     lhs_batch, rhs_batch = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
@@ -48,7 +48,7 @@ def dot_general(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.dot", any_sizes=True)
 def dot(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A product of matrices or vectors, the last dimension of lhs contracted with the first of rhs."""
+    """Returns the rule of a product of matrices or vectors: the last dimension of lhs and the first of rhs contract."""
     lhs, rhs = (shape_of(operand.type) for operand in op.operands)
     builder = RuleBuilder.for_op(op)
     if len(lhs) == 2:
@@ -60,19 +60,22 @@ def dot(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.cholesky")
 def cholesky(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The two dimensions of a matrix must be replicated."""
+    """Returns the rule of a Cholesky decomposition: the two dimensions of a matrix must be replicated."""
     rank = rank_of(op.operands[0].type)
     return pointwise_but(op, (rank - 2, rank - 1), FactorType.NEED_REPLICATION)
 
 
 @sharding_rule("stablehlo.triangular_solve")
 def triangular_solve(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The product that it inverts, `op(a) @ result = b` or `result @ op(a) = b`, with all matrix dimensions whole."""
+    """Returns the rule of a triangular solve: all matrix dimensions must be replicated.
+
+    The factors are those of the product that it inverts, `op(a) @ result = b` or `result @ op(a) = b`.
+    """
     a, b = (shape_of(operand.type) for operand in op.operands)
     row, column = len(a) - 2, len(a) - 1
     transposed = _bindings.TransposeAttr(op.attributes["transpose_a"]).value in ("TRANSPOSE", "ADJOINT")
     left = op.attributes["left_side"].value
-    # The dimension of b along which op(a) acts, and the one that it leaves alone.
+    # The dimension of b along which op(a) acts, and the other one.
     acted, kept = (row, column) if left else (column, row)
     outer, contracted = (row, column) if left != transposed else (column, row)
     builder = RuleBuilder.for_op(op).add_pointwise(a[:-2])
@@ -86,7 +89,7 @@ def triangular_solve(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.fft")
 def fft(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Transformed dimensions must be replicated; nothing spreads along the last where a real transform changes it."""
+    """Returns the rule of an FFT: transformed dimensions must be replicated; the last is blocked if it is resized."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     batch = len(before) - len(op.attributes["fft_length"])
     last = len(before) - 1
@@ -96,7 +99,7 @@ def fft(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.batch_norm_inference")
 def batch_norm_inference(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Elementwise; scale, offset, mean and variance are vectors along the feature dimension."""
+    """Returns an elementwise rule; scale, offset, mean and variance are vectors along the feature dimension."""
     feature = op.attributes["feature_index"].value
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.operands[0].type)):
@@ -107,7 +110,7 @@ def batch_norm_inference(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.rng_bit_generator")
 def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The states, old and new, must be replicated and are unrelated; the bits may be sharded in any way."""
+    """Returns a rule by which the old and new state must be replicated and are unrelated; bits may be sharded."""
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.operands[0].type)):
         builder.add_factor([dim], [dim, None], size, FactorType.NEED_REPLICATION, blocked=True)
@@ -118,7 +121,7 @@ def rng_bit_generator(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.reduce", any_sizes=True)
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Reduced dimensions are reduction factors of the inputs; initial values are scalars and take no part."""
+    """Returns the rule of a reduction: reduced dimensions are reduction factors; initial values have no factors."""
     reduced = set(elements(op.attributes["dimensions"]))
     inputs = len(op.results)
     builder = RuleBuilder.for_op(op, inputs)
@@ -134,7 +137,7 @@ def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.sort")
 def sort(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The sorted dimension must be replicated; its sharding spreads only where another dimension can take it over."""
+    """Returns the rule of a sort: the sorted dimension must be replicated; it is blocked if no other can be sharded."""
     shape = shape_of(op.operands[0].type)
     dimension = op.attributes["dimension"].value if "dimension" in op.attributes else -1
     dims = (dimension % max(len(shape), 1),)
@@ -142,7 +145,7 @@ def sort(op: Any, options: RuleOptions) -> OpShardingRule:
     return pointwise_but(op, dims, FactorType.NEED_REPLICATION, blocked=dims if nowhere_else else ())
 
 
-# What there is beyond a tensor is a slice of its own.
+# Elements beyond the end of a tensor are in slices of their own, so they affect no others.
 partition_rule(
     *("chlo.top_k", "stablehlo.batch_norm_inference", "stablehlo.bitcast_convert", "stablehlo.cholesky"),
     *("stablehlo.fft", "stablehlo.sort", "stablehlo.triangular_solve"),

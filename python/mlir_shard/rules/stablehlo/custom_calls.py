@@ -25,7 +25,7 @@ CUSTOM_CALL = "stablehlo.custom_call"
 
 
 def calls_of(*targets: str) -> tuple[str, ...]:
-    """The names of custom calls of these targets, as registrations take them."""
+    """Returns the names of custom calls with these targets, as registrations take them."""
     return tuple(f"{CUSTOM_CALL}:{target}" for target in targets)
 
 
@@ -47,7 +47,7 @@ sharding_rule(
 
 @sharding_rule(*calls_of("X64Combine"), context_key=_seeds_random_bits)
 def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Elementwise, but for the state of a random generator, which is replicated and unrelated to its words."""
+    """Returns an elementwise rule; the state of a random generator must be replicated, and propagates no sharding."""
     if not _seeds_random_bits(op):
         return pointwise(op)
     shape = shape_of(op.results[0].type)
@@ -57,7 +57,7 @@ def combined_words(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule(*calls_of("Eigh"))
 def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The matrix dimensions correspond too; the eigenvalues have the last one."""
+    """Returns the rule of an eigendecomposition: matrix dimensions correspond; eigenvalues have the last one."""
     if not _is_call(op, 1, 2):
         return None
     shape = shape_of(op.operands[0].type)
@@ -73,7 +73,7 @@ def eigh(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule(*calls_of("ProductOfElementaryHouseholderReflectors", "Qr", "QrDecompositionBlock"))
 def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The matrix dimensions correspond, and are gathered, as is that of the coefficients, which is its own.
+    """Returns the rule of a QR decomposition: matrix dimensions and that of the coefficients must be replicated.
 
     The product of reflectors is the inverse of the decomposition: the coefficients are an operand.
     """
@@ -93,7 +93,7 @@ def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule(*calls_of("mhlo.topk"))
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """The dimension of which the largest are taken must be replicated."""
+    """Returns the rule of a top-k: the dimension of which the largest elements are taken must be replicated."""
     if not _is_call(op, 1, 2):
         return None
     return resized(op, FactorType.NEED_REPLICATION, blocked=True)
@@ -101,7 +101,10 @@ def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule(*calls_of("ApproxTopK", "PartialReduce"))
 def partial_reduce(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Values and their indices, of which each device may find its best; the best of all must be replicated."""
+    """Returns the rule of a partial reduction of values and their indices.
+
+    Each device may reduce its own elements; a resized dimension of the results must be replicated.
+    """
     if not _is_call(op, 4, 2):
         return None
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
@@ -122,7 +125,7 @@ _OF_MATRICES = (
 
 
 def _not_local(op: Any, rule: OpShardingRule) -> Collection[int]:
-    """The factors along which a call of a known target needs more than its shards."""
+    """Returns the factors along which a call of a known target needs more than its shards."""
     target = call_target(op)
     if rule.is_custom_rule:
         return ()
@@ -137,7 +140,7 @@ partition_rule(CUSTOM_CALL, unshardable=_not_local, pure=True)(set_result_types)
 
 
 def _local_composite(op: Any, blocks: Blocks) -> None:
-    """The same composite on shards; its decomposition is declared for these, and has no body any more."""
+    """Makes a composite local: the same one on shards; its decomposition is declared for these, without a body."""
     set_result_types(op, blocks)
     module = enclosing_module(op)
     inputs, results = ([value.type for value in values] for values in (op.operands, op.results))
@@ -159,18 +162,18 @@ partition_rule("stablehlo.composite")(_local_composite)
 
 
 def _is_call(op: Any, operands: int, results: int) -> bool:
-    """Whether the call has the signature that its target is known by."""
+    """Returns whether the call has the numbers of operands and results that are known for its target."""
     return len(op.operands) == operands and len(op.results) == results
 
 
-# What devices exchange is at the same place of their tensors.
+# Devices exchange elements at the same positions of their tensors.
 sharding_rule(*op_names("stablehlo", "all_reduce collective_broadcast collective_permute cross-replica-sum"))(
     elementwise
 )
 
 
 def _changing(*attributes: str) -> RuleFunction:
-    """The rule of a collective: the dimensions in attributes are replicated, with a factor for each side."""
+    """Returns a rule of collectives: the dimensions in attributes must be replicated, with a factor for each side."""
 
     def rule(op: Any, options: RuleOptions) -> OpShardingRule:
         dims = dict.fromkeys(op.attributes[name].value for name in attributes)
@@ -192,7 +195,7 @@ sharding_rule("stablehlo.reduce_scatter")(_changing("scatter_dimension"))
 
 
 def _same_on_shards(op: Any, blocks: Blocks) -> None:
-    """Devices of a group exchange their shards, which have to be of the same place of the tensor."""
+    """Makes a collective local. Raises PartitionError if the devices of a group have different shards of an operand."""
     groups: Sequence[Sequence[int]] = ()
     if "source_target_pairs" in op.attributes:
         pairs = elements(op.attributes["source_target_pairs"])

@@ -18,7 +18,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """A factor mapped to a dimension, or none, of the input, the indices and the slices."""
+    """A factor mapped to a dimension, or None, of the input, the indices and the slices."""
 
     input: int | None
     indices: int | None
@@ -30,11 +30,11 @@ class _Factor:
 
 @dataclass(frozen=True, slots=True)
 class _Slicing:
-    """How the dimensions of input, indices and slices, whose shapes these are, correspond.
+    """The correspondence of the dimensions of input, indices and slices, whose shapes are given.
 
-    `partial` gives the factors where slices have a part of an input dimension only, from that dimension and the one of
-    the slices. `of_indices` is the type of the factors of batches, `of_collapsed` gives that of a collapsed dimension
-    from its size.
+    `partial` returns the factors of an input dimension of which the slices have only a part, from this dimension and
+    that of the slices. `of_indices` is the type of the factors of batches. `of_collapsed` returns the type of the
+    factor of a collapsed dimension from its size.
     """
 
     input: tuple[int, ...]
@@ -46,7 +46,7 @@ class _Slicing:
     of_collapsed: Callable[[int], FactorType]
 
     def factors(self) -> Iterator[_Factor]:
-        """All factors, first those of the slices in their order."""
+        """Yields all factors, first those of the slices in their order."""
         numbers = self.numbers
         offsets = iter(numbers.sliced(len(self.input)))
         batches = iter([dim for dim in range(len(self.indices)) if dim != numbers.index_vector_dim])
@@ -75,7 +75,10 @@ class _Slicing:
 
 @sharding_rule("stablehlo.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Along input dimensions that indices select one element of, each device finds what is in its shard: a sum."""
+    """Returns the rule of a gather: input dimensions along which indices select one element are reductions.
+
+    Along them, each device finds the elements in its shard, and the result is a sum.
+    """
     shape, indices = (shape_of(operand.type) for operand in op.operands)
     result = shape_of(op.results[0].type)
 
@@ -105,7 +108,7 @@ def gather(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def _combines(op: Any) -> bool:
-    """Whether one op, the same for all inputs, combines updates with what is there, in any order."""
+    """Returns whether one op, the same for all inputs, combines updates with elements of the input, in any order."""
     found = set(combiners_of_body(op, first_element=len(op.results)))
     combiner = found.pop() if len(found) == 1 else None
     if combiner is None or not combiner.is_bitwise:
@@ -116,7 +119,10 @@ def _combines(op: Any) -> bool:
 
 @sharding_rule("stablehlo.scatter", context_key=_combines)
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Each device updates what is in its shard; where updates are sharded alone, partial results are combined."""
+    """Returns the rule of a scatter: each device updates its shard.
+
+    If only the updates are sharded, partial results are combined.
+    """
     count = len(op.results)
     shape, indices, updates = (shape_of(op.operands[number].type) for number in (0, count, count + 1))
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of StableHLO's ops that rearrange elements or make them: reshape, broadcast, transpose, bit casts, iota.
 
-A rule of a reshape maps the factors that the two shapes have in common. Partition rules also of ops that give sizes
-or positions in attributes.
+The rule of a reshape maps the factors that the two shapes have in common. Also partition rules of ops with sizes or
+positions in attributes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 @sharding_rule("stablehlo.reshape")
 def reshape(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Factors common to both shapes where the boundaries of their dimensions meet, else factors of one side.
+    """Returns the rule of a reshape: common factors if the boundaries of dimensions meet, else factors of one side.
 
-    Both shapes are read as one sequence of factors, major to minor; None where a dimension has size 0. To compute it,
-    dimensions of size 1 of both sides that meet are one, and the operand is replicated along any other.
+    Both shapes are read as one sequence of factors, major to minor. Returns None if a dimension has size 0. To compute
+    the op, dimensions of size 1 of both sides that meet are one factor, and the operand is replicated along any other.
     """
     operand, result = op.operands[0].type, op.results[0].type
     sizes = (shape_of(operand), shape_of(result))
@@ -41,7 +41,7 @@ def reshape(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 
 class _Reshape:
-    """Walks operand (side 0) and result (side 1) at once, always adding the next factor of the side that is behind."""
+    """A walk over operand (side 0) and result (side 1) that always adds the next factor of the side that is behind."""
 
     def __init__(
         self, builder: RuleBuilder, sizes: tuple[tuple[int, ...], tuple[int, ...]], *, computing: bool
@@ -50,7 +50,7 @@ class _Reshape:
         self._computing = computing
         self._sizes = sizes
         self._dims = [0, 0]
-        # The product of all factors so far, and what is left of the current dimension; 0 before it is begun.
+        # The product of all factors so far, and the rest of the current dimension; 0 before it is begun.
         self._done = [1, 1]
         self._left = [0, 0]
 
@@ -73,7 +73,7 @@ class _Reshape:
         return True
 
     def _is_size_one(self, side: int) -> bool:
-        """Whether a dimension of size 1 is next."""
+        """Returns whether the next dimension of a side has size 1."""
         return not self._left[side] and self._dims[side] < len(self._sizes[side]) and self._size(side) == 1
 
     def _add_next(self) -> None:
@@ -91,7 +91,7 @@ class _Reshape:
                 self._add(side, self._left[side])
 
     def _catch_up(self, behind: int, common: int) -> int:
-        """The size of the factor that meets the other side, or that leaves `common` for the next factor."""
+        """Returns the size of the factor that meets the other side, or that leaves `common` for the next factor."""
         left, done, ahead = self._left[behind], self._done[behind], self._done[1 - behind]
         if ahead % done == 0 and left % (ahead // done) == 0:
             return ahead // done
@@ -122,9 +122,9 @@ class _Reshape:
 
 @sharding_rule("stablehlo.broadcast_in_dim", any_sizes=True)
 def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension; the operand has those that it is not stretched along.
+    """Returns a rule with a factor for each result dimension, mapped to the operand unless that is stretched along it.
 
-    To compute it, it is replicated along the others.
+    To compute the op, stretched dimensions of the operand must be replicated.
     """
     stretched = FactorType.NEED_REPLICATION if options.computing else FactorType.PASS_THROUGH
     shape = shape_of(op.operands[0].type)
@@ -141,19 +141,19 @@ def broadcast_in_dim(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension, in their order."""
+    """Returns the rule of a transpose: a factor for each result dimension, in their order."""
     return transposed(op, elements(op.attributes["permutation"]))
 
 
 @sharding_rule("stablehlo.reverse", any_sizes=True)
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Reversed dimensions exchange their shards."""
+    """Returns the rule of a reverse: devices exchange their shards along reversed dimensions."""
     return pointwise_but(op, set(elements(op.attributes["dimensions"])), FactorType.PERMUTATION)
 
 
 @sharding_rule("stablehlo.bitcast_convert")
 def bitcast_convert(op: Any, options: RuleOptions) -> OpShardingRule:
-    """All dimensions go through but the one that splits an element into parts, which only one side has."""
+    """Returns the rule of a bit cast: pass-through, except the dimension of the parts of elements that one side has."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op).add_pointwise(min(before, after, key=len))
     if len(before) < len(after):
@@ -164,14 +164,14 @@ def bitcast_convert(op: Any, options: RuleOptions) -> OpShardingRule:
 
 
 def block_start(tensor: BlockedTensor, dim: int, blocks: Blocks) -> Any:
-    """Where this device's shard of a dimension begins, a scalar of i64 in front of the op."""
+    """Returns the start of this device's shard of a dimension, as a scalar of i64 at the current insertion point."""
     size = tensor.block_shape[dim]
     return stablehlo.reshape(blocks.entry(tensor.axes[dim], lambda number: number * size, None), ())
 
 
 @partition_rule("stablehlo.iota", allows_uneven=True, pure=True)
 def iota(op: Any, blocks: Blocks) -> None:
-    """Counts from where the shard begins."""
+    """Makes an iota local: adds the start of the shard."""
     blocks.check_known()
     set_result_types(op, blocks)
     drop_shardings(op)
@@ -188,7 +188,7 @@ def iota(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.broadcast", makes_elements=True, allows_uneven=True, pure=True)
 def broadcast(op: Any, blocks: Blocks) -> None:
-    """The leading sizes are those of the shard."""
+    """Makes a broadcast local: the leading sizes are those of the shard."""
     set_result_types(op, blocks)
     count = len(op.attributes["broadcast_sizes"])
     op.attributes["broadcast_sizes"] = stablehlo.sizes(list(op.results[0].type.shape)[:count])
@@ -196,5 +196,5 @@ def broadcast(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.rng_bit_generator", makes_elements=True, allows_uneven=True, pure=True)
 def rng_bit_generator(op: Any, blocks: Blocks) -> bool:
-    """Every device draws all bits, from the state that all have, and takes its own: what is drawn stays the same."""
+    """Leaves the result entire, to be sliced: every device draws all bits from the same state; they do not change."""
     return False

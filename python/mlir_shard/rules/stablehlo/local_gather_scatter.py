@@ -47,7 +47,7 @@ class BlockIndices:
         return self.indices.type.element_type
 
     def inside(self) -> Any:
-        """The indices, moved to the ends of the tensor where they are beyond."""
+        """Returns the indices, clamped to the tensor."""
         type_, last = (
             self.indices.type,
             [self._representable(self.blocks.operand_size(0, dim) - 1) for dim in self.dims],
@@ -60,7 +60,10 @@ class BlockIndices:
         return stablehlo.build("clamp", type_, stablehlo.splat(type_, 0), self.indices, limits)
 
     def local(self, indices: Any, *, with_mask: bool) -> tuple[Any, Any]:
-        """The indices from the beginning of the shard on, and a mask of the components that are in it, if asked."""
+        """Returns the indices relative to the start of the shard, and a mask of the components that are in it.
+
+        The mask is None without `with_mask`.
+        """
         first: list[Any] = []
         last: list[Any] = []
         scalar = stablehlo.tensor(self.element_type)
@@ -84,12 +87,12 @@ class BlockIndices:
         return moved, stablehlo.build("and", above.type, above, below)
 
     def _representable(self, value: int) -> int:
-        """The value, or the largest one of the type of the indices where that is smaller: no index is beyond it."""
+        """Returns the smaller of the value and the largest number of the type of the indices: no index is beyond it."""
         element = self.element_type
         return min(value, 2 ** (element.width - (0 if element.is_unsigned else 1)) - 1)
 
     def _spread(self, scalars: Sequence[Any]) -> Any:
-        """A tensor of the shape of the indices, from a scalar for each component."""
+        """Returns a tensor of the shape of the indices, from a scalar for each component."""
         shape = self.indices.type.shape
         if self.vector_dim >= len(shape) or shape[self.vector_dim] == 1:
             return stablehlo.broadcast(scalars[0], shape)
@@ -98,7 +101,7 @@ class BlockIndices:
 
 
 def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks) -> Any:
-    """A scalar mask of whether this device has the first shard along each of some dimensions."""
+    """Returns a scalar mask of whether this device has the first shard along each of some dimensions."""
     mask = None
     for dim in dims:
         start = block_start(tensor, dim, blocks)
@@ -109,10 +112,10 @@ def has_first_blocks(tensor: BlockedTensor, dims: Sequence[int], blocks: Blocks)
 
 @partition_rule("stablehlo.gather", allows_uneven=True, pure=True)
 def gather(op: Any, blocks: Blocks) -> None:
-    """The same gather from a shard.
+    """Makes a gather local: the same gather from a shard.
 
-    Along a sharded dimension of which indices select one element, each device takes what is in its shard and zeros
-    for the rest, so that the sum over devices is what was asked for.
+    Along a sharded dimension of which indices select one element, each device takes the elements in its shard, and
+    zeros for the rest, so that the sum over devices is the result.
     """
     blocks.check_known()
     set_result_types(op, blocks)
@@ -160,7 +163,7 @@ def _select_own(op: Any, blocks: Blocks, selected: list[int], numbers: SliceNumb
 
 
 def _over_result(mask: Any, type_: Any, numbers: SliceNumbers) -> Any:
-    """The mask of index components as one of result elements: true where all components are."""
+    """Returns the mask of index components as a mask of result elements: true if all components are."""
     if not mask.type.rank:
         return stablehlo.broadcast(mask, type_.shape)
     vector_dim = numbers.index_vector_dim
@@ -175,11 +178,12 @@ def _over_result(mask: Any, type_: Any, numbers: SliceNumbers) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Dimensions:
-    """The dimensions of a scatter's input, by what it does along them.
+    """The dimensions of a scatter's input, by the way that it writes along them.
 
-    `written` go with whole dimensions of the updates. Along `selected` one element is written, along `first_only` it
-    is the first, as no index is for them. `batching` pairs dimensions with those of the indices; `scattered` pairs
-    the dimensions of updates that are none of the `window` with those of the indices.
+    `written` pairs dimensions with those of the updates that have the same size. Along `selected` one element is
+    written at an index; along `first_only` it is the first one, as no component of an index is for them; along
+    `partly_written` it is a part. `batching` pairs dimensions with those of the indices; `scattered` pairs the
+    dimensions of updates outside the `window` with those of the indices.
     """
 
     written: tuple[tuple[int, int], ...]
@@ -220,10 +224,10 @@ class _Dimensions:
 
 @partition_rule("stablehlo.scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def scatter(op: Any, blocks: Blocks) -> bool:
-    """Each device writes what falls in its shard, or everything where it has all.
+    """Makes a scatter local: each device writes the updates that fall in its shard, or all if it has the entire input.
 
-    Where the updates are sharded and the input is not, each device writes its own: all but the first begin with what
-    changes nothing, so that what is there is combined once with all that is written.
+    If the updates are sharded and the input is not, each device writes its own updates. All but the first begin with
+    neutral elements, so that the input is combined once with all updates.
     """
     blocks.check_known()
     if all(tensor.is_whole for tensor in blocks.operands):
@@ -251,7 +255,7 @@ def scatter(op: Any, blocks: Blocks) -> bool:
 
 
 def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:
-    """Raises PartitionError where shards of inputs, indices and updates do not go together."""
+    """Raises PartitionError if shards of inputs, indices and updates do not correspond."""
     inputs, indices, updates = blocks.operands[:count], blocks.operands[count], blocks.operands[count + 1 :]
     first, first_update = inputs[0], updates[0]
     for name, tensors in (("inputs and results", (*inputs, *blocks.results)), ("updates", updates)):
@@ -281,7 +285,7 @@ def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:
 
 
 def _reduced_axes(tensor: BlockedTensor, updates: BlockedTensor, dims: _Dimensions) -> list[int]:
-    """The axes along which devices have updates of their own for the same shard of the input."""
+    """Returns the axes along which devices have different updates for the same shard of the input."""
     batches = {index_dim for _, index_dim in dims.batching}
     found = [axis for dim, index_dim in dims.scattered if index_dim not in batches for axis in updates.axes[dim]]
     of_input = {axis for axes in tensor.axes for axis in axes}

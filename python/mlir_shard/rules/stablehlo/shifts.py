@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Partition rules of StableHLO ops that move elements by known amounts: pads, slices and reverses.
 
-They are local where no device needs what another has: the elements of its shard of the result come from its shard of
-the operand, or are padding.
+They are local if no device needs elements of another: the elements of its shard of the result are in its shard of the
+operand, or are padding.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def _check_same_blocks(before: BlockedTensor, after: BlockedTensor, but_for: Col
 
 @partition_rule("stablehlo.slice", checks_blocks=True, allows_uneven=True, pure=True)
 def slice_of_blocks(op: Any, blocks: Blocks) -> None:
-    """A slice whose shards are each in the same shard of what it is of.
+    """Makes a slice local, if each of its shards is in the same shard of the operand.
 
-    Where shards differ in where that part begins, each device first takes out the stretch that has its own. A caller
-    that knows along which axes the factors are has brought every device the stretch that its shard needs.
+    If the start of that part differs between shards, each device first takes out the range that has its part. A caller
+    that gives the axes of factors has brought every device the range that its shard needs.
     """
     blocks.check_known()
     set_result_types(op, blocks)
@@ -83,7 +83,7 @@ def _set_bounds(op: Any, starts: Sequence[int], limits: Sequence[int]) -> None:
 
 
 def _take_own_part(op: Any, dims: list[int], blocks: Blocks) -> None:
-    """Brings what of the slice is in the shard, and zeros for the rest, to the beginning of some dimensions."""
+    """Moves the part of the slice in the shard, with zeros for the rest, to the beginning of some dimensions."""
     starts, limits, strides = (elements(op.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     value = op.operands[0]
     span = list(value.type.shape)
@@ -110,7 +110,7 @@ def _slice_stretches(op: Any, selected: list[int], blocks: Blocks) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shift:
-    """How one dimension is padded: for each shard, by how much its elements begin behind its shard of the result."""
+    """The padding of a dimension: `offsets` are the positions of the elements of each shard in its result shard."""
 
     offsets: tuple[int, ...]
     between: int
@@ -138,9 +138,9 @@ class _Shift:
 
     @property
     def stays_in_blocks(self) -> bool:
-        """Whether each shard of the result has elements of the same shard of the operand only, and all that are left.
+        """Whether each shard of the result is made only of the same shard of the operand, and of padding.
 
-        Elements of a shard that lie beyond its shard of the result are lost, which is right at the ends alone.
+        Elements beyond their shard of the result are lost, which is correct only at the ends of the tensor.
         """
         last = len(self.offsets) - 1
         if not self.size:
@@ -151,12 +151,12 @@ class _Shift:
 
     @property
     def low(self) -> int:
-        """The padding in front that is enough for every shard, or what all shards have."""
+        """The padding in front: that of all shards if it is uniform, else enough for every shard."""
         return self.offsets[0] if self.is_uniform else max(0, *self.offsets)
 
     @property
     def high(self) -> int:
-        """The padding behind that is enough for every shard, or what all shards have."""
+        """The padding behind: that of all shards if it is uniform, else enough for every shard."""
         if self.is_uniform:
             return self.new_size - self.spread_size - self.offsets[0]
         return max(0, self.new_size - min(self.offsets) - self.spread_size)
@@ -164,10 +164,10 @@ class _Shift:
 
 @partition_rule("stablehlo.pad", checks_blocks=True, allows_uneven=True, pure=True)
 def pad_of_blocks(op: Any, blocks: Blocks) -> None:
-    """Every shard is padded as its place in the dimension asks.
+    """Makes a pad local: every shard is padded according to its position in the dimension.
 
-    Where shards differ in that, all are padded enough for each, and each device takes out its own part. A caller that
-    knows along which axes the factors are has brought every device the elements of its shard.
+    If the padding differs between shards, all are padded enough for each, and each device takes out its own part. A
+    caller that gives the axes of factors has brought every device the elements of its shard.
     """
     blocks.check_known()
     drop_shardings(op)
@@ -210,7 +210,7 @@ def _start(shift: _Shift, axes: tuple[int, ...], blocks: Blocks) -> Any:
 
 @partition_rule("stablehlo.reverse", checks_blocks=True, allows_uneven=True, pure=True)
 def reverse(op: Any, blocks: Blocks) -> None:
-    """Each device reverses its shard, and gets that of the device opposite, if its shard of the result is not that."""
+    """Makes a reverse local: each device reverses its shard, and gets that of the opposite device if axes are given."""
     blocks.check_known()
     set_result_types(op, blocks)
     (before,), (after,) = blocks.operands, blocks.results

@@ -38,7 +38,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 @sharding_rule("stablehlo.pad")
 def pad(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Returns the rule of a pad: where the size changes, elements move by known offsets, between neighbours."""
+    """Returns the rule of a pad: if the size changes, elements move by known offsets, between neighbours."""
     if options.computing:
         return pointwise_but(op, {one.dim for one in windows_along_dims(op)}, FactorType.PERMUTATION)
     return resized(op, FactorType.PERMUTATION, blocked=options.conservative)
@@ -314,7 +314,7 @@ def partition_concatenate(op: Any, blocks: Blocks) -> None:
 
         value = joined_parts(parts, dim, size, place)
     drop_shardings(op)
-    # Nothing uses the op itself any more.
+    # The op stays without uses, with a valid type.
     whole = list(value.type.shape)
     whole[dim] = sum(part.value.type.shape[dim] for part in parts)
     op.results[0].set_type(stablehlo.with_shape(value.type, whole))

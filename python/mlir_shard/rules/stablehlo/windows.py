@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of StableHLO's ops over windows: convolutions, windowed reductions and their gradient.
 
-An op is computed on shards with all that their windows reach; what is outside of the tensor becomes padding.
+An op is computed on shards with all elements that their windows reach; elements outside the tensor become padding.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _bindings = host.module("_mlir_libs._stablehlo")
 
 
 def _without_window(op: Any) -> set[int]:
-    """The dimensions along which every window is one element, and every element has one window."""
+    """Returns the dimensions along which every window is one element, and every element has one window."""
     windows = (window_along(op, dim) for dim in range(len(shape_of(op.results[0].type))))
     return {one.dim for one in windows if (one.extent, one.stride, one.low, one.high) == (1, 1, 0, 0)}
 
 
 def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
-    """The dimensions of a `select_and_scatter` that windows fill from the first element to the last, side by side.
+    """Returns the dimensions of a `select_and_scatter` that windows fill side by side, from first to last element.
 
-    Only those along which no shard of a tensor cuts a window.
+    Dimensions along which a shard boundary of a tensor cuts a window are left out.
     """
     if not has_static_shapes(op):
         return ()
@@ -64,7 +64,7 @@ def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
 
 @sharding_rule("stablehlo.reduce_window")
 def reduce_window(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension, as long as there are windows along it; to compute it, elements."""
+    """Returns a rule with a factor for each dimension: of windows, or to compute the op, of elements of the operand."""
     shape = shape_of((op.operands if options.computing else op.results)[0].type)
     dims = set(range(len(shape))) - _without_window(op)
     blocked = dims if options.conservative else ()
@@ -73,9 +73,9 @@ def reduce_window(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.select_and_scatter", context_key=_dims_of_whole_windows)
 def select_and_scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Along windows the source must be replicated, operand and result exchange what overlaps.
+    """Returns a rule by which, along windows, the source is replicated, and operand and result exchange the overlap.
 
-    To compute it, not where each element is in one window at most.
+    To compute the op, dimensions along which each element is in at most one window have one common factor instead.
     """
     whole = _without_window(op)
     source = shape_of(op.operands[1].type)
@@ -96,7 +96,7 @@ def select_and_scatter(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("stablehlo.convolution")
 def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Groups and what is in a group are factors of their own, of batches and of features.
+    """Returns the rule of a convolution: groups have factors of their own, as do batches and features in a group.
 
     Spatial dimensions have factors unless rules are conservative.
     """
@@ -126,9 +126,9 @@ def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
 def _add_spatial(builder: RuleBuilder, op: Any, numbers: Any, *, computing: bool) -> None:
     """Adds for each spatial dimension a factor of the windows and one of the elements in a window.
 
-    The larger one is the major one: it is the one that a sharding of the dimension usually goes to. The other has
-    what is left of the dimension. To compute the op, where there are several windows, the dimension is one factor, and
-    that of the kernel another.
+    The larger factor is the major one, as a sharding of the dimension usually shards this factor. The other has the
+    rest of the dimension. To compute the op, if there are several windows, the dimension is one factor, and that of the
+    kernel another.
     """
     lhs, kernel = (shape_of(operand.type) for operand in op.operands)
     result = shape_of(op.results[0].type)
@@ -153,10 +153,10 @@ def _add_spatial(builder: RuleBuilder, op: Any, numbers: Any, *, computing: bool
 
 
 def pad_within_blocks(op: Any, blocks: Blocks) -> Collection[int]:
-    """Along dimensions of which devices around gave elements, what lies beyond the tensor becomes what pads it.
+    """Replaces elements beyond the tensor by padding, along dimensions with elements from other devices.
 
-    No other padding is left there than before the first element and behind the last of those a device has. Returns the
-    dimensions, of operands. The results have their local types.
+    Padding remains there only before the first element and behind the last one of a device. Returns these dimensions,
+    which are those of operands. The results have their local types already.
     """
     if blocks.rule is None or not blocks.factor_axes:
         return ()
@@ -179,7 +179,7 @@ def _padding(op: Any, windows: DimWindows) -> tuple[int, int]:
 
 
 def _elements(op: Any, window: Window, windows: DimWindows, blocks: Blocks) -> Bounds:
-    """Which elements of what a device has for its windows are of the tensor."""
+    """Returns the bounds of the tensor within the elements that a device has for its windows."""
     step = window.stride * op.results[0].type.shape[windows.result_dim] // window.dilation
     start, size = -(-window.offset // window.dilation), blocks.operand_size(window.operand, window.dim)
 
@@ -199,9 +199,9 @@ def _filling(op: Any, number: int) -> Any:
 def _check_windows(
     op: Any, windowed: Sequence[BlockedTensor], reduced: Sequence[BlockedTensor], bordered: Collection[int] = ()
 ) -> None:
-    """Raises PartitionError where a window takes elements of several shards, or tensors are in different shards.
+    """Raises PartitionError if a window takes elements of several shards, or if tensors are sharded differently.
 
-    Not along dimensions that are `bordered`: there a device has all that its windows reach.
+    Dimensions that are `bordered` are not checked: there a device has all elements that its windows reach.
     """
     first = windowed[0]
     for dim, count in enumerate(first.counts):
@@ -218,7 +218,7 @@ def _check_windows(
 
 @partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_reduce_window(op: Any, blocks: Blocks) -> None:
-    """The same windows over shards, with what of others they reach where a caller has brought that."""
+    """Makes a windowed reduction local: the same windows over shards, with elements that a caller brought of others."""
     set_result_types(op, blocks)
     bordered = pad_within_blocks(op, blocks)
     if blocks.operands:
@@ -227,7 +227,7 @@ def partition_reduce_window(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("stablehlo.select_and_scatter", checks_blocks=True, allows_uneven=True, pure=True)
 def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
-    """The same windows over shards; the source has an element for each window."""
+    """Makes the op local: the same windows over shards; the source has an element for each window."""
     set_result_types(op, blocks)
     if blocks.operands:
         operand, source = blocks.operands[:2]
@@ -235,7 +235,7 @@ def partition_select_and_scatter(op: Any, blocks: Blocks) -> None:
 
 
 def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors of elements in a window along which partial results are no sums over shards."""
+    """Returns the factors of elements in a window along which partial results are not sums over shards."""
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     shapes = [list(value.type.shape) for value in (*op.operands, *op.results)]
     return [
@@ -247,9 +247,10 @@ def _spatial_factors(op: Any, rule: OpShardingRule) -> list[int]:
 
 
 def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bool:
-    """Whether a convolution has, along a spatial dimension, one window without padding, as large as the image.
+    """Returns whether a convolution has, along a spatial dimension, one window without padding, as large as the image.
 
-    A shard of the one then goes with the same shard of the other. `shapes` are those of image, kernel and result.
+    A shard of the image then corresponds to the same shard of the kernel. `shapes` are those of image, kernel and
+    result.
     """
     numbers, attributes = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"]), op.attributes
     dims = (
@@ -267,9 +268,9 @@ def is_one_window(op: Any, position: int, shapes: Sequence[Sequence[int]]) -> bo
 
 @partition_rule("stablehlo.convolution", unshardable=_spatial_factors, allows_uneven=True, pure=True)
 def partition_convolution(op: Any, blocks: Blocks) -> None:
-    """The same convolution of shards, with the groups that a device has of batches and of features.
+    """Makes a convolution local: the same convolution of shards, with a device's groups of batches and of features.
 
-    Windows may reach what a caller has brought of other shards.
+    Windows may reach elements that a caller brought from other shards.
     """
     blocks.check_known()
     set_result_types(op, blocks)

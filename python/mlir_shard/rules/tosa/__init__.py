@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of TOSA, a file for each family of ops, registered on import of this package.
 
-Operands of type `!tosa.shape` are sizes and take no part. Zero points are tensors of one element.
+Operands of type `!tosa.shape` are sizes and have no factors. Zero points are tensors of one element.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rules of TOSA's ops that compute: elementwise, matrix products, reductions, argmax.
 
-Partition rules also of ops that take sizes or a bias as operands.
+Also partition rules of ops that take sizes as operands.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 @sharding_rule("tosa.matmul", "tosa.matmul_t")
 def matmul(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Batches and rows of the first, columns of the second go through, what is summed over is a reduction.
+    """Returns the rule of a product: batches, rows of the first and columns of the second operand are pass-through.
 
-    The second operand may be one for the whole batch, and holds rows instead of columns in `tosa.matmul_t`.
+    The summed dimension is a reduction. The second operand may be one for all batches, and holds rows instead of
+    columns in `tosa.matmul_t`.
     """
     columns, summed = (1, 2) if op.name == "tosa.matmul_t" else (2, 1)
     (batch, rows, depth), right = (shape_of(operand.type) for operand in list(op.operands)[:2])
@@ -39,7 +40,7 @@ def matmul(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.matmul_t_block_scaled")
 def matmul_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
-    """As `tosa.matmul_t`; what is summed over is made of blocks, each with a scale, and each of them whole."""
+    """Returns the rule of `tosa.matmul_t`; the summed dimension is made of blocks, one per scale, that stay entire."""
     left, scales, right, _ = (shape_of(operand.type) for operand in op.operands)
     of_right = 0 if right[0] == left[0] else None
     block = left[2] // max(scales[2], 1)
@@ -69,9 +70,9 @@ NAMES = (
 
 @sharding_rule(*NAMES)
 def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """A factor for each result dimension, common to the operands that have it in its size.
+    """Returns a rule with a factor for each result dimension, common to the operands that have its size.
 
-    A dimension that is stretched has a factor of its own, as have a shift or zero points of one element.
+    A dimension that is stretched has its own factor, as have a shift or zero points of one element.
     """
     shape = shape_of(op.results[0].type)
     operands = [shape_of(operand.type) for operand in op.operands]
@@ -84,7 +85,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule("tosa.table")
 def table(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Every element is looked up by itself, in the whole table."""
+    """Returns the rule of a table: every element is looked up independently, in the entire table."""
     builder = RuleBuilder.for_op(op)
     for dim, size in enumerate(shape_of(op.results[0].type)):
         builder.add_factor([dim, None], [dim], size)
@@ -94,7 +95,7 @@ def table(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.rescale")
 def rescale(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Elementwise; multipliers and shifts of channels go with the last dimension."""
+    """Returns an elementwise rule; multipliers and shifts of channels correspond to the last dimension."""
     shape = shape_of(op.results[0].type)
     scales = shape_of(op.operands[1].type)[0]
     builder = RuleBuilder.for_op(op)
@@ -106,7 +107,7 @@ def rescale(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.cast_from_block_scaled", "tosa.cast_to_block_scaled")
 def cast_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Data and their scales; along the last dimension a scale belongs to a block of data, which has to be whole."""
+    """Returns the rule of data and scales; in the last dimension, the block of data of a scale must not be sharded."""
     side = op.operands if op.name == "tosa.cast_from_block_scaled" else op.results
     data, scales = (shape_of(value.type) for value in side)
     builder = RuleBuilder.for_op(op)
@@ -120,10 +121,10 @@ def cast_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule(*op_names("tosa", "argmax reduce_all reduce_any reduce_max reduce_min reduce_product reduce_sum"))
 def reduce(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The reduced dimension is a reduction; the result has a dimension of size 1 in its place.
+    """Returns the rule of a reduction: the reduced dimension is a reduction factor, and has size 1 in the result.
 
-    The dimension that an argmax searches has to be whole, as positions in a shard are not those in the tensor; its
-    result has none in its place.
+    The dimension that an argmax searches must be replicated, as positions in a shard are not those in the tensor; its
+    result omits the dimension.
     """
     axis, is_search = op.attributes["axis"].value, op.name == "tosa.argmax"
     builder = RuleBuilder.for_op(op)
@@ -145,7 +146,7 @@ reduces_with(Combiner.SUM, "tosa.reduce_sum")
 
 @sharding_rule("tosa.fft2d", "tosa.rfft2d")
 def fourier(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Each image of a batch by itself, and whole."""
+    """Returns the rule of a Fourier transform: batches may be sharded, dimensions of an image must be replicated."""
     batch, *before = shape_of(op.operands[0].type)
     after = shape_of(op.results[0].type)[1:]
     builder = RuleBuilder.for_op(op).add_common_factor(0, batch)
@@ -174,7 +175,7 @@ partition_rule(
 
 @partition_rule("tosa.reshape", "tosa.slice", allows_uneven=True, pure=True)
 def with_sizes(op: Any, blocks: Blocks) -> None:
-    """The sizes of the result, the last operand, are those of the block."""
+    """Makes the op local: the sizes of the result, the last operand, are those of the shard."""
     set_result_types(op, blocks)
     sizes = list(op.results[0].type.shape)
     if not sizes:

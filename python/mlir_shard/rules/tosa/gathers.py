@@ -20,7 +20,10 @@ _arith, _tensor = host.dialect("arith"), host.dialect("tensor")
 
 @sharding_rule("tosa.gather")
 def gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Of values (n, k, c) at indices (n, w): every index by itself. Each device finds what is in its rows: a sum."""
+    """Returns the rule of a gather of values (n, k, c) at indices (n, w).
+
+    Rows k are a reduction: each device finds the elements in its rows.
+    """
     batch, rows, channels = shape_of(op.operands[0].type)
     return (
         RuleBuilder.for_op(op)
@@ -34,7 +37,7 @@ def gather(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @partition_rule("tosa.gather", pure=True)
 def partition_gather(op: Any, blocks: Blocks) -> None:
-    """The same gather from a shard. Of rows that are in other shards each device takes zeros."""
+    """Makes a gather local: the same gather from a shard, with zeros for rows that are in other shards."""
     set_result_types(op, blocks)
     axes = blocks.reduction_axes
     if not axes:
@@ -47,7 +50,7 @@ def partition_gather(op: Any, blocks: Blocks) -> None:
         start = to_integer(multiply(blocks.device_index(axes), constant(rows)), indices.type.element_type.width)
         local = _arith.SubIOp(indices, _tensor.SplatOp(indices.type, start, []).result).result
         end = _splat(indices.type, rows)
-        # As an unsigned number, what is before the shard is beyond its end.
+        # As an unsigned number, an index before the shard is beyond its end.
         is_own = _arith.CmpIOp(_arith.CmpIPredicate.ult, local, end).result
         op.operands[1] = _arith.SelectOp(is_own, local, shard.zeros(indices.type)).result
 
@@ -69,7 +72,7 @@ def _splat(type_: Any, value: int) -> Any:
 
 @sharding_rule("tosa.scatter")
 def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Into values (n, k, c) at indices (n, w): batches and channels go through, rows must be replicated."""
+    """Returns the rule of a scatter into values (n, k, c) at indices (n, w): rows k must be replicated."""
     batch, rows, channels = shape_of(op.operands[0].type)
     return (
         RuleBuilder.for_op(op)
@@ -83,7 +86,7 @@ def scatter(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.row_gather", "tosa.row_gather_block_scaled")
 def row_gather(op: Any, options: RuleOptions) -> OpShardingRule:
-    """As `gather`, but of several rows for each index; scales go with the blocks of data they belong to."""
+    """Returns the rule of a gather of several rows per index: rows are replicated, scales go with blocks of data."""
     tensors = len(op.results)
     batch, rows, channels = shape_of(op.operands[0].type)
     indices = shape_of(op.operands[tensors].type)[1]

@@ -19,7 +19,7 @@ sharding_rule("tosa.concat")(joining("axis"))
 
 @sharding_rule("tosa.reshape_block_scaled")
 def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The leading dimensions that all shapes begin with go through, the rest must be replicated."""
+    """Returns a rule by which leading dimensions common to all shapes are pass-through, all others replicated."""
     shapes = [shape_of(value.type) for value in (*op.operands, *op.results) if shape_of(value.type)]
     kept = 0
     while all(len(shape) > kept + 1 and shape[kept] == shapes[0][kept] for shape in shapes):
@@ -38,27 +38,27 @@ def reshape_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.transpose", any_sizes=True)
 def transpose(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A factor for each result dimension, in their order."""
+    """Returns the rule of a transpose: a factor for each result dimension, in their order."""
     return transposed(op, elements(op.attributes["perms"]))
 
 
-# What a device's block of the result needs of others differs by the padding.
+# The elements that a device's shard of the result needs from others depend on the padding.
 @sharding_rule("tosa.pad", context_key=padding_of)
 @sharding_rule("tosa.slice")
 def shift(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Where the size changes, elements move by offsets that are constant, so neighbours can exchange them."""
+    """Returns the rule of a shift: along a resized dimension elements move by constants; neighbours exchange them."""
     return resized(op, FactorType.PERMUTATION, blocked=options.conservative, related=1)
 
 
 @sharding_rule("tosa.reverse")
 def reverse(op: Any, options: RuleOptions) -> OpShardingRule:
-    """The reversed dimension exchanges its blocks."""
+    """Returns the rule of a reverse: devices exchange their shards along the reversed dimension."""
     return pointwise_but(op, (op.attributes["axis"].value,), FactorType.PERMUTATION)
 
 
 @sharding_rule("tosa.tile")
 def tile(op: Any, options: RuleOptions) -> OpShardingRule:
-    """A dimension of the result is made of the repetitions and of what is repeated."""
+    """Returns the rule of a tile: a resized dimension has a factor for the repetitions and one for the operand."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op, 1)
     for dim, (size, result_size) in enumerate(zip(before, after, strict=True)):

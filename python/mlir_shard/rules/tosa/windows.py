@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of TOSA's ops over windows: convolutions, pools, and resizing; on shards with all that their windows reach."""
+"""Rules of TOSA's ops over windows: convolutions, pools, and resizing; on shards with all elements of their windows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
     "tosa.avg_pool2d", "tosa.avg_pool2d_adaptive", "tosa.max_pool2d", "tosa.max_pool2d_adaptive", "tosa.resize"
 )
 def pool(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Batches and channels go through; along height and width a factor for the windows."""
+    """Returns the rule of a pool: batches and channels are pass-through; height and width have a factor for windows."""
     size = shape_of(op.operands[0].type)
     moving = _moving_dims(op, range(1, 3))
     builder = RuleBuilder.for_op(op, 1)
@@ -38,7 +38,7 @@ def pool(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.conv2d", "tosa.conv3d", "tosa.transpose_conv2d")
 def convolution(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Of (n, h, w, c) with weights (o, kh, kw, c): `c` is a reduction, whose bias is to be counted once."""
+    """Returns the rule of (n, h, w, c) with weights (o, kh, kw, c): `c` is a reduction; the bias is counted once."""
     image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
     last = len(image) - 1
     builder = RuleBuilder.for_op(op, 3)
@@ -53,7 +53,7 @@ reduces_with(Combiner.SUM, "tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv
 
 @sharding_rule("tosa.conv2d_block_scaled")
 def convolution_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
-    """As `tosa.conv2d`; channels are made of blocks, each with a scale, and each of them whole."""
+    """Returns the rule of `tosa.conv2d`; channels are made of blocks, one per scale, that are not sharded."""
     image, scales, weights, _, bias = (shape_of(operand.type) for operand in list(op.operands)[:5])
     result = shape_of(op.results[0].type)
     builder = RuleBuilder.for_op(op, 5)
@@ -74,7 +74,7 @@ def convolution_block_scaled(op: Any, options: RuleOptions) -> OpShardingRule:
 
 @sharding_rule("tosa.depthwise_conv2d")
 def depthwise(op: Any, options: RuleOptions) -> OpShardingRule:
-    """Of (n, h, w, c) with weights (kh, kw, c, m): result channels are made of `c` and `m`."""
+    """Returns the rule of (n, h, w, c) with weights (kh, kw, c, m): result channels are made of `c` and `m`."""
     image, weights, bias = (shape_of(operand.type) for operand in list(op.operands)[:3])
     of_bias = 0 if bias[0] == weights[2] * weights[3] else None
     builder = RuleBuilder.for_op(op, 3)
@@ -92,7 +92,7 @@ def _add_spatial(
     in_weights: Sequence[int],
     options: RuleOptions,
 ) -> None:
-    """Adds for each spatial dimension a factor of the windows and one of what is in a window."""
+    """Adds for each spatial dimension a factor of the windows and one of the elements in a window."""
     result = shape_of(op.results[0].type)
     moving = _moving_dims(op, spatial)
     for dim, weights_dim in zip(spatial, in_weights, strict=True):
@@ -109,9 +109,9 @@ def _add_windows(
 
 
 def _moving_dims(op: Any, spatial: Sequence[int]) -> set[int]:
-    """The spatial dimensions along which a result's element may depend on other elements than the one at its place.
+    """Returns the spatial dimensions along which a result element may depend on elements at other positions.
 
-    All of them where the windows are no attributes but operands.
+    Returns all of them if the windows are not attributes but operands.
     """
     attributes = op.attributes
     if "kernel" not in attributes and "stride" not in attributes:
@@ -135,7 +135,7 @@ _ZERO_POINT = 3
     "tosa.conv2d", "tosa.conv2d_block_scaled", "tosa.conv3d", "tosa.transpose_conv2d", allows_uneven=True, pure=True
 )
 def partition_convolution(op: Any, blocks: Blocks) -> None:
-    """The same convolution of blocks; where channels are sharded, the bias is added on one device of each group."""
+    """Makes a convolution local; if channels are sharded, the bias is added on one device of each group."""
     windows(op, blocks)
     if blocks.reduction_axes:
         bias = 4 if op.name == "tosa.conv2d_block_scaled" else 2
@@ -144,7 +144,7 @@ def partition_convolution(op: Any, blocks: Blocks) -> None:
 
 @partition_rule("tosa.avg_pool2d", "tosa.depthwise_conv2d", "tosa.max_pool2d", allows_uneven=True, pure=True)
 def windows(op: Any, blocks: Blocks) -> None:
-    """Along dimensions of which neighbours gave elements there is no padding any more: it takes their place."""
+    """Makes an op local: along dimensions with elements of neighbours, the operand has elements in place of padding."""
     set_result_types(op, blocks)
     moving = moving_windows(op, blocks)
     if not moving:
@@ -162,14 +162,14 @@ def windows(op: Any, blocks: Blocks) -> None:
 
 
 def _size(window: Window, padding: Sequence[int], blocks: Blocks) -> int:
-    """The size of the tensor along a dimension that windows fill to the end, as TOSA asks."""
+    """Returns the size of the tensor along a dimension that windows fill to the end, as TOSA requires."""
     assert blocks.rule is not None
     around = sum(padding[2 * window.dim - 2 : 2 * window.dim])
     return window.stride * (blocks.rule.factor_sizes[window.factor] - 1) + window.extent - around
 
 
 def _elements(op: Any, window: Window, size: int, blocks: Blocks) -> Bounds:
-    """Which elements of what a device has for its windows are of the tensor."""
+    """Returns the bounds of the tensor within the elements that a device has for its windows."""
     step = window.stride * shape_of(op.results[0].type)[window.dim]
     moved = multiply(blocks.device_index(blocks.factor_axes[window.factor]), constant(step))
     return Bounds.behind(window.dim, -window.offset, size, moved)
