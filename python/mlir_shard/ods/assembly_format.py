@@ -14,14 +14,14 @@ from typing import Literal as OneOf
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A keyword or punctuation that stands in the text as it is: `` `foo` ``."""
+    """A keyword or punctuation that is printed unchanged: `` `foo` ``."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Whitespace:
-    """Printed only: a space, a newline, or with empty text no space where one would have been."""
+    """Whitespace, which is only printed: a space, a newline, or, if the text is empty, no space in place of one."""
 
     text: str
 
@@ -35,14 +35,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class TypeOf:
-    """`type($x)` or `type(operands)`: the types of what is named."""
+    """`type($x)` or `type(operands)`: the types of the named values."""
 
     argument: Variable | Directive
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A directive other than `type` and `custom`, `attr-dict` or `functional-type(operands, results)` say."""
+    """A directive other than `type` and `custom`, such as `attr-dict` or `functional-type(operands, results)`."""
 
     name: str
     arguments: tuple[Argument, ...] = ()
@@ -50,9 +50,9 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """`custom<Name>(...)`: syntax that code of that name reads and prints.
+    """`custom<Name>(...)`: syntax that is parsed and printed by code under this name.
 
-    A string argument that is a C++ string literal is given as what it spells, other C++ as it is.
+    A string argument that is a C++ string literal is represented by its contents, other C++ is unchanged.
     """
 
     name: str

@@ -38,7 +38,7 @@ _BUILDABLE = (
 
 
 def line(text: str | None) -> str:
-    """A summary: one line."""
+    """Returns a summary as one line; empty if it is None."""
     return " ".join((text or "").split())
 
 
@@ -52,7 +52,7 @@ class Variable:
 
 
 class ConstraintReader:
-    """Reads the constraints that a dialect's definitions use."""
+    """A reader of the constraints in a dialect's definitions."""
 
     def __init__(self, dialect: Record, attributes: list[Record], enums: list[Record]) -> None:
         self._dialect = dialect
@@ -60,7 +60,7 @@ class ConstraintReader:
         self._enums = {str(record["className"]): record for record in enums}
 
     def argument(self, variable: Variable) -> Operand | AttributeArgument:
-        """An entry of an op's `arguments`."""
+        """Reads an entry of an op's `arguments`."""
         record, summary = _constraint_of(variable)
         if record.is_a("TypeConstraint"):
             constraint, variadicity = self._values(record)
@@ -73,7 +73,7 @@ class ConstraintReader:
         raise OdsError(f"argument '{variable.name}': '{record!r}' is {kind}", variable.location)
 
     def result(self, variable: Variable) -> ResultDef:
-        """An entry of an op's `results`."""
+        """Reads an entry of an op's `results`."""
         record, summary = _constraint_of(variable)
         if not record.is_a("TypeConstraint"):
             raise OdsError(f"result '{variable.name}': '{record!r}' is not a type constraint", variable.location)
@@ -81,7 +81,7 @@ class ConstraintReader:
         return ResultDef(variable.name, constraint, summary, variadicity)
 
     def region(self, variable: Variable) -> RegionDef:
-        """An entry of an op's `regions`."""
+        """Reads an entry of an op's `regions`."""
         record = variable.value
         if not isinstance(record, Record) or not record.is_a("Region"):
             message = f"region '{variable.name}': {describe(record)} is not a region constraint"
@@ -91,7 +91,7 @@ class ConstraintReader:
         return RegionDef(variable.name, line(record.text("summary")), blocks, variadicity)
 
     def parameter(self, variable: Variable) -> ParameterDef:
-        """An entry of the `parameters` of an attribute or type."""
+        """Reads an entry of the `parameters` of an attribute or type."""
         record = variable.value
         if isinstance(record, str):
             return self._parameter(variable.name, record, "", None, optional=False)
@@ -183,7 +183,7 @@ class ConstraintReader:
 
 
 def buildable(record: Record) -> str | None:
-    """The MLIR text of the only type that satisfies a constraint, if there is only one."""
+    """Returns the MLIR text of the only type that satisfies a constraint; None if there may be several."""
     if record.is_a("TypeDef"):
         dialect = record.record("dialect")
         parameters = record["parameters"]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Evaluates the values of TableGen, bang operators such as `!if` among them, from the trees of the grammar."""
+"""Evaluates the values of TableGen, including bang operators such as `!if`, from the trees of the grammar."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Operator = Callable[..., Value]
 
 
 class OperatorError(Exception):
-    """Arguments that an operator does not take; the text has the reason."""
+    """The error for arguments that an operator does not accept; the text contains the reason."""
 
 
 def to_text(value: Value) -> str:
-    """`!cast<string>(value)`."""
+    """Returns the value of `!cast<string>(value)`."""
     if isinstance(value, Record):
         return value.name
     if isinstance(value, (str, int)):
@@ -32,7 +32,7 @@ def to_text(value: Value) -> str:
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """`left # right`."""
+    """Returns the value of `left # right`."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return left + right
     if isinstance(left, Dag) and isinstance(right, Dag):
@@ -121,7 +121,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def apply(name: str, arguments: list[Value]) -> Value:
-    """Returns the value of `!name(arguments)`; raises OperatorError if the arguments do not suit."""
+    """Returns the value of `!name(arguments)`; raises OperatorError if the arguments are invalid."""
     if any(argument is UNSET for argument in arguments):
         raise OperatorError("an argument has no value")
     try:
@@ -156,7 +156,7 @@ def location_of(node: Node | Token, scope: Scope) -> Location:
 
 
 def text_of(token: Token, scope: Scope) -> LocatedText:
-    """Returns the text that a string or code token spells."""
+    """Returns the text of a string or code token, without its quotes and escapes."""
     quotes = 1 if token.startswith('"') else 2
     location = location_of(token, scope)
     inner = Location(location.source, location.line, location.column + quotes)
@@ -167,7 +167,7 @@ def text_of(token: Token, scope: Scope) -> LocatedText:
 
 
 def type_of(tree: Node) -> FieldType:
-    """Returns the type that is written."""
+    """Returns the type that a tree represents."""
     if tree.data == "list_type":
         return FieldType("list", type_of(*trees_of(tree)))
     if tree.data == "bits_type":
@@ -182,7 +182,7 @@ class Expressions:
         self._definitions = definitions
 
     def evaluate(self, tree: Node, scope: Scope) -> Value:
-        """Returns the value of `tree` with the names of `scope`; raises OdsError."""
+        """Returns the value of `tree` with the names of `scope`; raises OdsError if it is invalid."""
         if tree.data in _CONSTANTS:
             return _CONSTANTS[tree.data]
         method: Callable[[Node, Scope], Value] = getattr(self, f"_{tree.data}")
@@ -203,7 +203,7 @@ class Expressions:
         return value
 
     def name_text(self, tree: Node, scope: Scope) -> str:
-        """Returns the value that names a def; undefined identifiers stand for themselves."""
+        """Returns the value of a def's name; the value of an undefined identifier is its own text."""
         if tree.data == "name" and scope.lookup(str(tree.children[0])) is None:
             return str(tree.children[0])
         try:
@@ -257,7 +257,7 @@ class Expressions:
         return items[index]
 
     def _list(self, tree: Node, scope: Scope) -> Value:
-        # The last child is the type after the list, or nothing.
+        # The last child is the type after the list, or None.
         return tuple(self.evaluate(item, scope) for item in tree.children[:-1] if isinstance(item, Tree))
 
     def _paste(self, tree: Node, scope: Scope) -> Value:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Parses assembly formats, and checks that a format prints everything of an op, an attribute or a type, once."""
+"""Parses assembly formats, and checks that a format prints all parts of an op, an attribute or a type."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SPACES = {"": "", " ": " ", "\\n": "\n", "\n": "\n"}
 
 
 class _FormatError(Exception):
-    """A mistake at a position of the format, counted in characters."""
+    """An error at a position of the format, counted in characters."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ def _parser() -> Lark:
 
 
 def parse(text: str) -> AssemblyFormat:
-    """The elements of the format `text`; OdsError, in the `.td` file if the text came from there, if it is none."""
+    """Returns the elements of the format `text`; raises OdsError, located in the `.td` file of the text, if invalid."""
     try:
         return _Elements().transform(_parser().parse(text))
     except VisitError as error:
@@ -75,7 +75,7 @@ def parse(text: str) -> AssemblyFormat:
 
 
 def locate(text: str, position: int) -> Location | None:
-    """Where character number `position` of a format stands: in its `.td` file, or in the text alone."""
+    """Returns the location of character number `position` of a format, in its `.td` file or else in the text."""
     if isinstance(text, LocatedText):
         return text.location.advanced(text, position) if text.location is not None else None
     return Location(Source("assembly format", text), 1, 1).advanced(text, position)
@@ -144,7 +144,7 @@ class _Elements(Transformer[Token, AssemblyFormat]):
 
     def code(self, token: Token) -> str:
         text = re.sub(r"\\(.)", r"\1", token[1:-1])
-        # A C++ string literal stands for what it spells.
+        # A C++ string literal is represented by its contents.
         return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else text
 
     def custom(self, name: Token, *arguments: Argument | str | None) -> Custom:
@@ -178,14 +178,14 @@ class _Elements(Transformer[Token, AssemblyFormat]):
         return Group(branches[0], branches[1], *anchors[0])
 
 
-# Traits with which C++ finds the types of the results.
+# Traits for which C++ infers the types of the results.
 _INFERRING = ("InferTypeOpInterface", "InferTypeOpAdaptor", "FirstAttrDerivedResultType")
 
 
 def check_op(op: OpDef, text: str, derived_types: Iterable[tuple[str, str]] = ()) -> None:
-    """Raises OdsError, at its place in the format `text`, for the first mistake in the format of `op`.
+    """Raises OdsError, at its location in the format `text`, for the first error in the format of `op`.
 
-    `derived_types` are pairs of names: from the type of the first the type of the second can be derived.
+    `derived_types` are pairs of names: the type of the second can be derived from the type of the first.
     """
     if op.assembly_format is None:
         return
@@ -210,7 +210,7 @@ def check_op(op: OpDef, text: str, derived_types: Iterable[tuple[str, str]] = ()
 
 
 def check_parameters(definition: ParametricDef, text: str) -> None:
-    """Raises OdsError, at its place in the format `text`, for the first mistake in the format of an attribute."""
+    """Raises OdsError, at its location in the format `text`, for the first error in the format of an attribute."""
     if definition.assembly_format is None:
         return
     mentioned = list(_mentions(definition.assembly_format))
@@ -229,7 +229,7 @@ def check_parameters(definition: ParametricDef, text: str) -> None:
 def _may_be_absent(part: Operand | AttributeArgument | RegionDef) -> bool:
     if isinstance(part, AttributeArgument):
         return not part.required
-    # A region counts as absent where it is empty.
+    # An empty region counts as absent.
     return isinstance(part, RegionDef) or part.variadicity is not Variadicity.SINGLE
 
 
@@ -263,7 +263,7 @@ def _check_types(op: OpDef, text: str, derived_types: list[tuple[str, str]]) -> 
         together.append({operand.name for operand in op.operands})
     known |= {attribute.name for attribute in op.attributes}
     together += [set(trait.same_types) for trait in op.traits if trait.same_types]
-    # Each round can make known what only the one before led to.
+    # Each iteration may derive types from those that the previous one has derived.
     for _ in values:
         for group in together:
             if group & known:
@@ -279,7 +279,7 @@ def _check_types(op: OpDef, text: str, derived_types: list[tuple[str, str]]) -> 
 
 
 def _typed(op: OpDef) -> Iterator[str]:
-    """The operands and results whose types the format prints."""
+    """Yields the names of the operands and results whose types the format prints."""
     names = {
         "operands": [operand.name for operand in op.operands],
         "results": [result.name for result in op.results],
@@ -298,7 +298,7 @@ def _typed(op: OpDef) -> Iterator[str]:
 
 
 def _flatten(elements: Iterable[Element]) -> Iterator[Element | Argument]:
-    """The elements, also those in groups and in `custom`, `qualified` and `struct`, not those in other directives."""
+    """Yields the elements, including those in groups, `custom`, `qualified` and `struct`, not in other directives."""
     for element in elements:
         if isinstance(element, Group):
             yield from _flatten(element.then + element.otherwise)
@@ -311,7 +311,7 @@ def _flatten(elements: Iterable[Element]) -> Iterator[Element | Argument]:
 
 
 def _mentions(elements: Iterable[Element]) -> Iterator[Element]:
-    """Every variable and directive, wherever it stands."""
+    """Yields all elements, including those inside directives."""
     for element in _flatten(elements):
         yield element
         if isinstance(element, TypeOf):

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Turns a `.td` file into a Python module: `python -m mlir_shard.ods.generate dialect.td -I directory -o module.py`.
+"""Makes a Python module from a `.td` file: `python -m mlir_shard.ods.generate dialect.td -I directory -o module.py`.
 
-The module holds typed views of the operations and classes for the attributes, the dialect's model (`DIALECT`) and
-its IRDL (`IRDL`, see `irdl_source`). It needs neither the `.td` file nor the parser any more, so it loads quickly.
+The module contains typed views of the operations and classes for the attributes, the dialect's model (`DIALECT`) and
+its IRDL (`IRDL`, see `irdl_source`). It needs neither the `.td` file nor the parser, so it loads quickly.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _FORMAT_CLASSES = ("Custom", "Directive", "Group", "Literal", "TypeOf", "Variabl
 
 
 def module_source(dialect: DialectDef, source: str, values: str = VALUES) -> str:
-    """The Python module for `dialect`; `source` is what it says it was made from.
+    """Returns the Python module for `dialect`; `source` is the name of the source file in its header.
 
-    `values` is the module of the dataclasses and enums that stand for the dialect's attributes and enums. Raises
-    OdsError where the module could not be used, because MLIR cannot register the dialect.
+    `values` is the module of the dataclasses and enums that represent the dialect's attributes and enums. Raises
+    OdsError if MLIR cannot register the dialect, because the module could not be used.
     """
     irdl(dialect)
     attributes = [attribute.name for attribute in dialect.attributes]
@@ -88,7 +88,7 @@ def _header(dialect: DialectDef, source: str, values: str) -> str:
     enums = sorted(enum.name for enum in dialect.enums)
     if enums:
         header += f"from {values} import {_imported(enums)}\n"
-    # Only annotations name the dataclasses, and those are never evaluated.
+    # The dataclasses are only in annotations, which are never evaluated.
     others = [name for name in value_classes(dialect) if name not in enums]
     if others:
         header += f"\nif TYPE_CHECKING:\n    from {values} import {_imported(others, 4)}\n"
@@ -121,7 +121,7 @@ def _exported(names: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; gives back its exit status."""
+    """Runs the command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="mlir_shard.ods.generate", description="Make a Python module of a dialect.")
     parser.add_argument("file", type=Path, help="the .td file that defines the dialect")
     parser.add_argument("-I", dest="include", action="append", type=Path, default=[], metavar="DIR",

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes a dialect as IRDL, the form in which MLIR can register it at run time.
 
-Attributes and operations go into two modules, since an attribute and an operation of the same name would clash in
-one. IRDL has no optional attributes: those are left out, and so is what a type has to be; both are for a verifier.
+Attributes and operations are in two modules, because an attribute and an operation of the same name would clash in
+one. IRDL has no optional attributes: these and constraints on types are left out; a verifier checks both.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mlir_shard.ods.source import OdsError
 
 
 def irdl(dialect: DialectDef) -> tuple[str, str]:
-    """Two modules that together define the dialect: first its attributes and types, then its operations.
+    """Returns two modules that together define the dialect: first its attributes and types, then its operations.
 
-    An attribute or type has one parameter whatever ODS gives it, a string: the text of its parameters. Raises OdsError
-    for an operation with a group of regions of any length, which IRDL cannot say.
+    An attribute or type has a single string parameter, the text of its parameters in ODS. Raises OdsError for an
+    operation with a group of regions of variable length, which IRDL cannot express.
     """
     for op in dialect.ops:
         for region in op.regions:
@@ -72,7 +72,7 @@ def _operation(dialect: DialectDef, op: OpDef) -> list[str]:
 
 
 def _values(kind: str, values: Sequence[Operand | ResultDef]) -> list[str]:
-    """Operands or results of any types: each has a constraint of its own, since a constraint stands for one type."""
+    """Returns lines for operands or results of any types: one constraint each, since a constraint is a single type."""
     forms = {Variadicity.SINGLE: "", Variadicity.OPTIONAL: "optional ", Variadicity.VARIADIC: "variadic "}
     if are_runs(values):
         slots = [(f"{kind}_run{i}", forms[Variadicity.VARIADIC]) for i in range(LIMIT)]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Finds, preprocesses, reads and parses `.td` files.
 
-The preprocessor knows `#ifdef`, `#ifndef`, `#else`, `#endif` and `#define` of a bare name.
+The preprocessor supports `#ifdef`, `#ifndef`, `#else`, `#endif` and `#define` of a bare name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
 
 
 def preprocess(source: Source, defined: set[str]) -> str:
-    """The text of `source` without comments, directives and what they leave out; `#define` adds to `defined`."""
+    """Returns the text of `source` without comments, directives and inactive parts; `#define` adds to `defined`."""
     output: list[str] = []
     conditions: list[tuple[bool, Location]] = []
     position = 0
@@ -107,7 +107,7 @@ def _parser() -> Lark:
 
 
 class Loader:
-    """Reads files, looking for those included in `include_directories`."""
+    """A reader of files, which searches `include_directories` for included ones."""
 
     def __init__(self, include_directories: Sequence[Path]) -> None:
         self._directories = tuple(include_directories)
@@ -115,7 +115,7 @@ class Loader:
         self._prelude_loaded = False
 
     def load(self, path: Path) -> tuple[Source, Node]:
-        """The file at `path`, and its tree; OdsError where it cannot be read or is no TableGen."""
+        """Returns the file at `path` and its tree; raises OdsError if it cannot be read or is not valid TableGen."""
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
@@ -126,7 +126,7 @@ class Loader:
         return source, parse(source, preprocess(source, self._macros))
 
     def included(self, name: str, location: Location) -> Path | None:
-        """The file that `include "name"` at `location` brings in; None where that is the prelude once more."""
+        """Returns the file that `include "name"` at `location` includes; None if that is the prelude again."""
         here = Path(location.source.name).parent
         for directory in (here, *self._directories):
             if (directory / name).is_file():
@@ -141,7 +141,7 @@ class Loader:
 
 
 def parse(source: Source, text: str) -> Node:
-    """The tree of `text`, which is what preprocessing left of `source`."""
+    """Returns the tree of `text`, which is the preprocessed text of `source`."""
     try:
         return _parser().parse(text)
     except UnexpectedInput as error:
@@ -168,6 +168,6 @@ def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> OdsError
 
 
 def _expected(terminals: Iterable[str] | None) -> str:
-    # Past a handful, a list of what could stand there says less than the place itself.
+    # A list of more than a few alternatives would be less helpful than the location alone.
     names = sorted({_PUNCTUATION.get(name, f"'{name.lstrip('_').lower()}'") for name in terminals or ()})
     return f"; {' or '.join(names)} was expected" if 0 < len(names) <= 4 else ""

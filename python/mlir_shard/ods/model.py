@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The model of a dialect, which ODS definitions are read into and everything else is based on.
+"""The model of a dialect: the result of reading its ODS definitions, and the basis of everything else.
 
 Variadic operands and results of an operation are runs of one type each.
 """
@@ -16,7 +16,7 @@ from mlir_shard.ods.assembly_format import AssemblyFormat
 
 
 class Variadicity(Enum):
-    """The number of values that an operand or result of an op stands for, or of regions that a region stands for."""
+    """The number of values in an operand or result of an op, or of regions in a region."""
 
     SINGLE = "single"
     OPTIONAL = "optional"
@@ -25,13 +25,13 @@ class Variadicity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TraitRef:
-    """A trait or interface of an op, under the name ODS writes.
+    """A trait or interface of an op, under its name in ODS.
 
     `DeclareOpInterfaceMethods<X, ["f"]>` is the trait `X` with the argument `("f",)`; `HasParent<"ModuleOp">` is
-    `HasParent` with the argument `"ModuleOp"`. A record given as an argument is its name.
+    `HasParent` with the argument `"ModuleOp"`. An argument that is a record is represented by its name.
 
-    `same_types` names operands, results and attributes that the trait requires to be of one type, as `AllTypesMatch`
-    does.
+    `same_types` are the names of the operands, results and attributes that must have the same type, for a trait such as
+    `AllTypesMatch`.
     """
 
     name: str
@@ -59,9 +59,9 @@ class AttributeConstraint:
     """A constraint on an attribute.
 
     `name` is that of the ODS record (`Sdy_TensorSharding`, `I64Attr`), `storage` the C++ attribute class. The
-    attribute is either one of the dialect (`attribute`, its mnemonic), an integer that stands for a case of an
-    enum of the dialect (`enum`, its name), or a builtin one. `value_type` is the MLIR text of the type that the
-    attribute is known to have, and that therefore is not printed: `i64`; `none` for attributes without a type.
+    attribute is either one of the dialect (`attribute`, its mnemonic), an integer that represents a case of an enum of
+    the dialect (`enum`, its name), or a builtin one. `value_type` is the MLIR text of the attribute's type, such as
+    `i64`, if the type is known and therefore not printed; `none` for attributes without a type.
     """
 
     name: str
@@ -91,7 +91,7 @@ BUILTIN_ATTRIBUTES = {
     "::mlir::SymbolRefAttr": ("", "symbol_ref"),
     "::mlir::TypeAttr": ("ir.Type", "type"),
 }
-"""The Python type that a builtin attribute can be made from, if any, and its name in IRDL, by its C++ class."""
+"""The Python type from which a builtin attribute can be made, if any, and its name in IRDL, by its C++ class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Operand:
 class AttributeArgument:
     """An attribute of an op.
 
-    `default` is the C++ expression of the value that a missing attribute stands for, `default_value` the same as a
-    Python value; for an enum that is the symbol of the case.
+    `default` is the value of an omitted attribute as a C++ expression, `default_value` the same as a Python value; for
+    an enum, that is the symbol of the case.
     """
 
     name: str
@@ -121,7 +121,7 @@ class AttributeArgument:
 
     @property
     def required(self) -> bool:
-        """Whether every op has to carry the attribute."""
+        """Whether every op must have the attribute."""
         return not self.optional and self.default is None
 
 
@@ -188,10 +188,10 @@ class OpDef:
 class ParameterDef:
     """A parameter of an attribute or type.
 
-    `cpp_type` is the C++ type of the parameter, of one element if it is an `array`. Where that is an attribute or
-    an enum of the dialect, `attribute` is its mnemonic or `enum` its name; `alternatives` are the mnemonics and
-    ODS names of the kinds of an attribute that may be of several. `default` is a C++ expression. `self_type` is
-    whether the parameter is the type of the attribute, which is printed after it.
+    `cpp_type` is the C++ type of the parameter, of one element if it is an `array`. If the type is an attribute or an
+    enum of the dialect, `attribute` is its mnemonic or `enum` its name. If an attribute of several kinds is allowed,
+    `alternatives` are the mnemonics and ODS names of the kinds. `default` is a C++ expression. `self_type` is whether
+    the parameter is the type of the attribute, which is printed after it.
     """
 
     name: str
@@ -267,7 +267,7 @@ class EnumDef:
 
 @dataclass(frozen=True, slots=True)
 class DialectDef:
-    """A dialect, with what it defines in the order of the definitions."""
+    """A dialect with its ops, attributes, types and enums, in the order of their definitions."""
 
     name: str
     cpp_namespace: str = ""
@@ -297,7 +297,7 @@ RESULT_LENGTHS = "resultSegmentSizes"
 
 
 class TooManyRuns(ValueError):
-    """Values whose types change more often than an operation is registered for."""
+    """The error for values whose types form more runs than an operation is registered with."""
 
 
 def are_runs(values: Sequence[Operand | ResultDef]) -> bool:
@@ -316,5 +316,5 @@ def lengths(types: Sequence[object]) -> list[int]:
 
 
 def attribute_names(op: OpDef) -> list[str]:
-    """Returns the names of the attributes with lengths that the operation carries."""
+    """Returns the names of the attributes with the lengths of runs that the operation has."""
     return [name for name, values in ((OPERAND_LENGTHS, op.operands), (RESULT_LENGTHS, op.results)) if are_runs(values)]

@@ -36,19 +36,19 @@ _CONTEXT = "self.operation.context"
 
 
 def is_segmented(parts: Sequence[Operand | ResultDef]) -> bool:
-    """Whether an attribute has to say which values belong to which group."""
+    """Returns whether an attribute must contain the number of values in each group."""
     return sum(part.variadicity is not Variadicity.SINGLE for part in parts) > 1
 
 
 def group_type(variadicity: Variadicity, one: str) -> str:
-    """The type of a group of values, each of type `one`."""
+    """Returns the type of a group of values, each of type `one`."""
     if variadicity is Variadicity.VARIADIC:
         return f"Sequence[{one}]"
     return f"{one} | None" if variadicity is Variadicity.OPTIONAL else one
 
 
 def value_accessor(parts: Sequence[Operand | ResultDef], index: int) -> list[str]:
-    """The property for part number `index` of an op's operands or results."""
+    """Returns the property for part number `index` of an op's operands or results."""
     part = parts[index]
     kind, one = ("operand", "ir.Value") if isinstance(part, Operand) else ("result", "ir.OpResult")
     values = f"self.operation.{kind}s"
@@ -56,7 +56,7 @@ def value_accessor(parts: Sequence[Operand | ResultDef], index: int) -> list[str
         group = f'segment({values}, {_ATTRIBUTES}["{kind}SegmentSizes"], {index})'
         single = f"{group}[0]"
     else:
-        # Behind a group of any length, places are counted from the end.
+        # After a group of variable length, indices are counted from the end.
         behind = len(parts) - index - 1
         after_group = any(each.variadicity is not Variadicity.SINGLE for each in parts[:index])
         single = f"{values}[{-behind - 1 if after_group else index}]"
@@ -69,7 +69,7 @@ def value_accessor(parts: Sequence[Operand | ResultDef], index: int) -> list[str
 
 
 def attribute_accessor(dialect: DialectDef, attribute: AttributeArgument) -> list[str]:
-    """The property for an attribute, and its setter."""
+    """Returns the property for an attribute, and its setter."""
     name = safe(attribute.name, RESERVED_IN_OPS)
     type_, value = _attribute_value(dialect, attribute)
     summary = attribute.summary or attribute.name
@@ -93,7 +93,7 @@ def attribute_accessor(dialect: DialectDef, attribute: AttributeArgument) -> lis
 
 
 def _attribute_value(dialect: DialectDef, attribute: AttributeArgument) -> tuple[str, str]:
-    """The type of the property for an attribute, and the expression it gives back."""
+    """Returns the type of the property for an attribute, and the expression that the property returns."""
     key, constraint, default = quote(attribute.name), attribute.constraint, attribute.default_value
     if is_unit(constraint):
         return "bool", f"{key} in {_ATTRIBUTES}"
@@ -111,17 +111,17 @@ def _attribute_value(dialect: DialectDef, attribute: AttributeArgument) -> tuple
 
 
 def region_accessor(regions: Sequence[RegionDef], index: int) -> list[str]:
-    """The property for region number `index`."""
+    """Returns the property for region number `index`."""
     name = safe(regions[index].name or f"region{index}", RESERVED_IN_OPS)
     return property_source(name, "ir.Region", regions[index].summary, f"return self.operation.regions[{index}]")
 
 
-# How upstream's `_ODS_OPERAND_SEGMENTS` says it.
+# The values in upstream's `_ODS_OPERAND_SEGMENTS`.
 _SEGMENT = {Variadicity.SINGLE: 1, Variadicity.OPTIONAL: 0, Variadicity.VARIADIC: -1}
 
 
 def op_class(dialect: DialectDef, op: OpDef) -> str:
-    """Source of the class of an operation: its builder, and accessors for its parts."""
+    """Returns the source of the class of an operation: its builder, and accessors for its parts."""
     operands, results = _named_operands(op.operands), _named_results(op.results)
     op = replace(op, arguments=(*operands, *op.attributes) if operands != op.operands else op.arguments)
     parts: list[tuple[str, str]] = [(each.name, each.summary) for each in results]
@@ -155,12 +155,12 @@ def _safe(name: str) -> str:
 
 
 def _named_operands(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """The operands, with names for those that have none."""
+    """Returns the operands, with generated names for unnamed ones."""
     return tuple(each if each.name else replace(each, name=f"operand{i}") for i, each in enumerate(operands))
 
 
 def _named_results(results: tuple[ResultDef, ...]) -> tuple[ResultDef, ...]:
-    """The results, with names for those that have none."""
+    """Returns the results, with generated names for unnamed ones."""
     names = [each.name or ("result" if len(results) == 1 else f"result{i}") for i, each in enumerate(results)]
     return tuple(replace(each, name=name) for name, each in zip(names, results, strict=True))
 
@@ -172,7 +172,7 @@ def _segments(kind: str, parts: Sequence[Operand | ResultDef]) -> list[str]:
 
 
 def _inferred(op: OpDef, result: ResultDef) -> str | None:
-    """An expression for the type of a result, where ODS tells it."""
+    """Returns an expression for the type of a result; None if ODS does not determine the type."""
     if result.variadicity is not Variadicity.SINGLE:
         return None
     if result.constraint.buildable is not None:
@@ -259,7 +259,7 @@ def _body(dialect: DialectDef, op: OpDef, results: tuple[ResultDef, ...]) -> lis
 
 
 def _listed(parts: Sequence[Operand | ResultDef]) -> str:
-    """An expression for the operands, or for the types of the results, as the bindings take them."""
+    """Returns an expression for the operands, or for the types of the results, in the form for the bindings."""
     items = []
     for part in parts:
         name = _safe(part.name)
@@ -267,7 +267,7 @@ def _listed(parts: Sequence[Operand | ResultDef]) -> str:
         if part.variadicity is Variadicity.SINGLE or (is_segmented(parts) and part.variadicity is Variadicity.OPTIONAL):
             items.append(name)
         elif is_segmented(parts):
-            # The bindings count the groups into an attribute.
+            # The bindings store the lengths of the groups in an attribute.
             items.append(group)
         elif len(parts) == 1 and part.variadicity is Variadicity.VARIADIC:
             return group if isinstance(part, Operand) else f"list({name})"

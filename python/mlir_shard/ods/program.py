@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a TableGen program: classes, defs and what surrounds them, into records.
+"""Evaluates a TableGen program, its classes, defs and other statements, into records.
 
 The semantics are those of the TableGen Programmer's Reference (llvm.org/docs/TableGen/ProgRef); multiclasses are
-left out, as ODS does without them.
+not supported, because ODS does not need them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Parameter:
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """A class as written; `scope` is that of the file around it."""
+    """A class as written; `scope` is the enclosing scope."""
 
     name: str
     location: Location
@@ -41,7 +41,7 @@ class _Class:
 
 
 class Program:
-    """The records of a `.td` file and of all that it includes."""
+    """The records of a `.td` file and of all included files."""
 
     def __init__(self, path: Path, include_directories: Sequence[Path] = ()) -> None:
         self.records: dict[str, Record] = {}
@@ -49,28 +49,28 @@ class Program:
         self._globals: dict[str, Value] = {}
         self._loader = Loader(include_directories)
         self._expressions = Expressions(self)
-        # The `let ... in` that surround the statement being run.
+        # The `let ... in` statements around the statement that is being run.
         self._bindings: list[tuple[Node, Scope]] = []
         self._run_file(path)
 
     def defs(self, class_name: str) -> list[Record]:
-        """The defs of a class, in order."""
+        """Returns the defs of a class, in order."""
         return [record for record in self.records.values() if record.is_a(class_name)]
 
     def find_record(self, name: str) -> Record | None:
-        """The `def` of that name, if it has been run."""
+        """Returns the `def` of this name; None if it has not been run."""
         return self.records.get(name)
 
     def is_class(self, name: str) -> bool:
-        """Whether a class of that name has been run."""
+        """Returns whether a class of this name has been run."""
         return name in self._classes
 
     def names(self) -> list[str]:
-        """The names of the classes and defs that have been run."""
+        """Returns the names of the classes and defs that have been run."""
         return [*self.records, *self._classes]
 
     def instantiate(self, name: Token, arguments: Node | None, scope: Scope) -> Record:
-        """The anonymous record `name<arguments>`."""
+        """Returns the anonymous record `name<arguments>`."""
         location = location_of(name, scope)
         record = Record(f"anonymous_{name}", location, instance_of=str(name))
         bound = self._add_class(record, name, arguments, scope, location)
@@ -135,7 +135,7 @@ class Program:
             self._override(record, bindings, Scope(outer.source, outer, {}, record, known))
         self._add_items(record, trees_of(body), scope, known, {})
         self.records[name] = record
-        # Mistakes are to be found here, not when somebody happens to look at the field.
+        # All fields are evaluated, so that errors are reported here and not when a field is first used.
         for field in record:
             record[field]
 
@@ -179,7 +179,7 @@ class Program:
         return self._fields_of(str(name))
 
     def _fields_of(self, class_name: str) -> frozenset[str]:
-        """The fields of a class and of those it derives from."""
+        """Returns the names of the fields of a class and its base classes."""
         class_ = self._classes[class_name]
         fields = {str(item.children[1]) for item in class_.body if item.data == "field"}
         return frozenset(fields).union(*(self._fields_of(str(parent.children[0])) for parent in class_.parents))
@@ -187,7 +187,7 @@ class Program:
     def _add_class(
         self, record: Record, name: Token, arguments: Node | None, scope: Scope, location: Location
     ) -> list[Callable[[], Value]]:
-        """Gives `record` the fields of a class, with values for its parameters; gives back what was bound."""
+        """Adds the fields of a class to `record`, with values for its parameters; returns the arguments' values."""
         class_ = self._classes.get(str(name))
         if class_ is None:
             raise OdsError(f"there is no class '{name}'{did_you_mean(str(name), self._classes)}", location)
@@ -289,7 +289,7 @@ class Program:
 
 @cache
 def _prelude() -> Program:
-    """The prelude, which is the same for every file: what it defines never changes any more."""
+    """Returns the prelude, which all files share, because its definitions do not change."""
     return Program(PRELUDE)
 
 

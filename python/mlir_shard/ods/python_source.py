@@ -12,7 +12,7 @@ from enum import Enum
 
 from mlir_shard.ods.model import BUILTIN_ATTRIBUTES, AttrDef, AttributeConstraint, DialectDef, ParameterDef
 
-# What `ir.OpView` and `ir.DynamicAttr`, or the classes made here, already call something.
+# Names that `ir.OpView` and `ir.DynamicAttr`, or the classes generated here, already use.
 RESERVED_IN_OPS = frozenset(
     ("attached", "attributes", "build_generic", "clone", "context", "detach_from_parent", "erase", "get_asm",
      "has_trait", "ip", "is_before_in_block", "loc", "location", "move_after", "move_before", "name", "op_operands",
@@ -26,24 +26,24 @@ RESERVED_IN_ATTRIBUTES = frozenset(
 
 
 def safe(name: str, reserved: frozenset[str]) -> str:
-    """`name`, with an underscore behind it where Python or the base class has another use for it."""
+    """Returns `name`, followed by an underscore if Python or the base class already uses the name."""
     return f"{name}_" if name in reserved or keyword.iskeyword(name) else name
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital and a full stop."""
+    """Returns `text` with an initial capital and a full stop."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def indented(lines: Sequence[str], columns: int = 4) -> list[str]:
-    """The lines behind that many columns; empty lines stay empty."""
+    """Returns the lines indented by `columns` spaces; empty lines stay empty."""
     return [" " * columns + line if line else "" for line in lines]
 
 
 def docstring(
     summary: str, description: str = "", sections: Mapping[str, Sequence[tuple[str, str]]] | None = None
 ) -> list[str]:
-    """The lines of a docstring: a summary, a description, and lists of named things."""
+    """Returns the lines of a docstring: a summary, a description, and lists of names with descriptions."""
     paragraphs = [sentence(summary) if summary else "", description]
     for title, entries in (sections or {}).items():
         if entries:
@@ -57,7 +57,7 @@ def docstring(
 
 
 def property_source(name: str, type_: str, summary: str, body: str) -> list[str]:
-    """The lines of a read-only property."""
+    """Returns the lines of a read-only property."""
     return [
         "@property",
         f"def {name}(self) -> {type_}:",
@@ -69,9 +69,9 @@ WIDTH = 120
 
 
 def expression(value: object, indent: int = 0) -> str:
-    """Python source of `value`: one line if it fits behind `indent` columns, else one line for each part.
+    """Returns the Python source of `value`: one line if it fits after `indent` columns, else one line for each part.
 
-    Values are dataclasses, whose fields are left out where they have the default, enums, tuples and literals.
+    Values are dataclasses, whose fields with default values are left out, enums, tuples and literals.
     """
     one_line = _one_line(value)
     if indent + len(one_line) <= WIDTH and "\n" not in one_line and r"\n" not in one_line:
@@ -90,7 +90,7 @@ def expression(value: object, indent: int = 0) -> str:
 
 
 def quote(text: str) -> str:
-    """A string literal, with the quotes that a formatter would choose."""
+    """Returns a string literal, with the quotes that a formatter would choose."""
     literal = repr(text)
     if literal.startswith("'") and '"' not in text:
         return '"' + literal[1:-1].replace("\\'", "'") + '"'
@@ -119,7 +119,7 @@ def _parts(value: object) -> list[tuple[str, object]]:
 
 
 def class_names(value: object) -> set[str]:
-    """The names of the classes that `expression(value)` refers to."""
+    """Returns the names of the classes in `expression(value)`."""
     if isinstance(value, tuple):
         return set().union(*(class_names(item) for item in value))
     if isinstance(value, Enum):
@@ -129,7 +129,7 @@ def class_names(value: object) -> set[str]:
     return set()
 
 
-# Python's types for C++ classes, without their namespace.
+# The Python types for C++ classes, by the names of the classes without their namespaces.
 _PYTHON = {
     "Attribute": "ir.Attribute",
     "FlatSymbolRefAttr": "str",
@@ -151,17 +151,17 @@ _PYTHON = {
 
 
 def value_class(name: str) -> str:
-    """The dataclass for the values of an attribute class: `MeshAttr` is for `Mesh`."""
+    """Returns the name of the dataclass for the values of an attribute class: `Mesh` for `MeshAttr`."""
     return name.removesuffix("Attr")
 
 
 def value_classes(dialect: DialectDef) -> list[str]:
-    """The dataclasses and enums that stand for the dialect's attributes and enums."""
+    """Returns the names of the dataclasses and enums for the dialect's attributes and enums."""
     return sorted([value_class(each.name) for each in dialect.attributes] + [each.name for each in dialect.enums])
 
 
 def parameter_type(dialect: DialectDef, parameter: ParameterDef) -> str:
-    """The Python type of a parameter of an attribute."""
+    """Returns the Python type of a parameter of an attribute."""
     if parameter.alternatives:
         text = " | ".join(_named_type(dialect, name) for name in parameter.alternatives)
     elif parameter.attribute is not None:
@@ -181,7 +181,7 @@ def _named_type(dialect: DialectDef, name: str) -> str:
 
 
 def attribute_class(dialect: DialectDef, attribute: AttrDef) -> str:
-    """Source of the class of an attribute."""
+    """Returns the source of the class of an attribute."""
     entries = [(each.name, each.summary) for each in attribute.parameters]
     lines = [
         *docstring(attribute.summary, attribute.description, {"Parameters": entries}),
@@ -196,22 +196,22 @@ def attribute_class(dialect: DialectDef, attribute: AttrDef) -> str:
     return "\n".join([f"class {attribute.name}(SdyAttribute):", *indented(lines)])
 
 
-# What a builtin attribute can be made from, by its C++ class.
+# The Python types from which builtin attributes can be made, by their C++ classes.
 _PYTHON_VALUES = {storage: python for storage, (python, _) in BUILTIN_ATTRIBUTES.items() if python}
 
 
 def is_unit(constraint: AttributeConstraint) -> bool:
-    """Whether an attribute says all by being there."""
+    """Returns whether an attribute is a unit attribute, which has no value besides its presence."""
     return constraint.name == "UnitAttr"
 
 
 def enum_table(name: str) -> str:
-    """The name of the generated table that maps the integers of an enum to its members."""
+    """Returns the name of the generated table that maps the integers of an enum to its members."""
     return "".join(f"_{letter}" if letter.isupper() else letter for letter in name).upper()
 
 
 def attribute_type(dialect: DialectDef, constraint: AttributeConstraint) -> str:
-    """The class of the attribute itself."""
+    """Returns the class of an attribute."""
     attribute = dialect.attribute(constraint.attribute) if constraint.attribute is not None else None
     if attribute is not None:
         return attribute.name
@@ -221,7 +221,7 @@ def attribute_type(dialect: DialectDef, constraint: AttributeConstraint) -> str:
 
 
 def accepted_type(dialect: DialectDef, constraint: AttributeConstraint) -> str:
-    """The type of what the attribute may be given as."""
+    """Returns the type of the values that are accepted for an attribute."""
     own = attribute_type(dialect, constraint)
     if constraint.attribute is not None:
         return f"{own} | {value_class(own)}"
@@ -234,7 +234,7 @@ def accepted_type(dialect: DialectDef, constraint: AttributeConstraint) -> str:
 
 
 def conversion(dialect: DialectDef, constraint: AttributeConstraint, value: str, context: str) -> str:
-    """An expression that makes the attribute of what `value` is, an expression too, in `context`."""
+    """Returns an expression that makes an attribute in `context` of `value`, which are expressions too."""
     if constraint.attribute is not None:
         return f"to_attribute({value}, {context})"
     enum = dialect.enum(constraint.enum) if constraint.enum is not None else None

@@ -38,7 +38,7 @@ def read(
 ) -> DialectDef:
     """Returns the dialect that the `.td` file at `path` defines, or the one called `dialect` if several are visible.
 
-    Included files are looked for beside the file and in `include_dirs`; upstream's (`mlir/...`) need not be there.
+    Included files are searched beside the file and in `include_dirs`; upstream's files (`mlir/...`) may be missing.
     Raises OdsError, whose text is a diagnostic with file, line and column, if a definition is invalid.
     """
     program = Program(Path(path), [Path(directory) for directory in include_dirs])
@@ -58,7 +58,7 @@ def _choose(program: Program, path: Path, name: str | None) -> Record:
             if record["name"] == name:
                 return record
         raise OdsError(f"'{path}' defines no dialect '{name}'{did_you_mean(name, names)}")
-    # What a file defines besides including others is of its own dialect.
+    # The definitions in the file itself, not in included ones, belong to its own dialect.
     here = str(path)
     owners = [
         record.record(field)
@@ -218,8 +218,8 @@ def _format(record: Record) -> AssemblyFormat | None:
 
 
 def _checked(record: Record, work: Callable[[LocatedText], _Definition]) -> _Definition | None:
-    """Returns the result of `work` for the assembly format of a record, None without one; errors point into the format,
-    or at the record."""
+    """Returns the result of `work` for the assembly format of a record, None without one; the location of an error is
+    in the format, or that of the record."""
     text = record.text("assemblyFormat")
     if text is None:
         return None

@@ -23,7 +23,7 @@ UNSET = Unset()
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """`(operator value:$name, ...)`; a name is empty where none is written."""
+    """`(operator value:$name, ...)`; an omitted name is empty."""
 
     operator: Value
     arguments: tuple[tuple[Value, str], ...]
@@ -46,7 +46,7 @@ class FieldType:
 
 
 class Field:
-    """A field of a record: evaluated once, when first read, and converted to the type it is declared with."""
+    """A field of a record: evaluated once, when first read, and converted to its declared type."""
 
     __slots__ = ("_evaluate", "_state", "_value", "location", "type")
 
@@ -58,7 +58,7 @@ class Field:
         self._value: Value = UNSET
 
     def value(self, name: str) -> Value:
-        """Returns the value; `name` is the name of the field in an error."""
+        """Returns the value; `name` is the name of the field in error messages."""
         if self._state == "busy":
             raise OdsError(f"the value of '{name}' depends on itself", self.location)
         if self._state == "new":
@@ -75,14 +75,14 @@ _Known = TypeVar("_Known")
 
 
 class Record:
-    """A `def`, or the anonymous record that `Class<arguments>` stands for."""
+    """A `def`, or the anonymous record of `Class<arguments>`."""
 
     def __init__(self, name: str, location: Location, instance_of: str = "") -> None:
         self.name = name
         self.location = location
         self.classes: list[str] = []
         self.fields: dict[str, Field] = {}
-        # For an anonymous record: the class written, and the arguments written after it.
+        # The class and the arguments of an anonymous record, as written.
         self.instance_of = instance_of
         self.instance_arguments: tuple[Value, ...] = ()
 
@@ -118,33 +118,33 @@ class Record:
         return self[field]
 
     def _known(self, field: str, type_: type[_Known]) -> _Known | None:
-        """Returns a field that holds a value of a type; None if it is unset or missing."""
+        """Returns the value of a field if it is of this type, else None."""
         value = self[field] if field in self.fields else UNSET
         return value if isinstance(value, type_) else None
 
     def text(self, field: str) -> str | None:
-        """Returns a field that holds a string; None if it is unset or missing."""
+        """Returns the value of a field that contains a string; None if it is unset or missing."""
         return self._known(field, str)
 
     def record(self, field: str) -> Record | None:
-        """Returns a field that holds a record; None if it is unset or missing."""
+        """Returns the value of a field that contains a record; None if it is unset or missing."""
         return self._known(field, Record)
 
     def number(self, field: str) -> int | None:
-        """Returns a field that holds an integer; None if it is unset or missing."""
+        """Returns the value of a field that contains an integer; None if it is unset or missing."""
         return self._known(field, int)
 
     def flag(self, field: str) -> bool:
-        """Returns a field that holds a bit; False if it is unset or missing."""
+        """Returns the value of a field that contains a bit; False if it is unset or missing."""
         return field in self.fields and self[field] == 1
 
     def items(self, field: str) -> tuple[Value, ...]:
-        """Returns a field that holds a list; empty if it is unset or missing."""
+        """Returns the items of a field that contains a list; empty if it is unset or missing."""
         return self._known(field, tuple) or ()
 
 
 def describe(value: Value) -> str:
-    """Returns the description of a value in an error."""
+    """Returns the description of a value in error messages."""
     if isinstance(value, Record):
         return f"'{value!r}'"
     if isinstance(value, str):
@@ -157,7 +157,7 @@ def describe(value: Value) -> str:
 
 
 def convert(value: Value, type_: FieldType, what: str, location: Location) -> Value:
-    """Returns `value` as one of `type_`; raises OdsError at `location` if it does not fit."""
+    """Returns `value` converted to `type_`; raises OdsError at `location` if it does not fit."""
     if value is UNSET:
         return value
     name = type_.name
@@ -189,9 +189,9 @@ NO_FIELDS: frozenset[str] = frozenset()
 class Scope:
     """The names visible at one place of a file.
 
-    Local variables come first, then the visible fields of the record being made, those of the class around the place,
-    then template parameters, and then what encloses the place. `overridden` is the field whose former value a
-    `let` may use, and that value.
+    Local variables come first, then the visible fields of the record being made, then template parameters, and then the
+    names of the enclosing scope. `overridden` is the field whose former value a `let` may use, and a function that
+    returns this value. The field precedes all but local variables.
     """
 
     source: Source
@@ -203,7 +203,7 @@ class Scope:
     overridden: tuple[str, Callable[[], Value]] | None = None
 
     def lookup(self, name: str) -> Callable[[], Value] | None:
-        """Returns a function that gets the value of `name`; None if no scope has it."""
+        """Returns a function that returns the value of `name`; None if no scope contains the name."""
         if name in self.variables:
             value = self.variables[name]
             return lambda: value

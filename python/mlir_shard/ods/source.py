@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Places in `.td` files, and errors that point at them."""
+"""Locations in `.td` files, and errors that refer to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was read; `name` is what diagnostics call it."""
+    """A file as it was read; `name` is its name in diagnostics."""
 
     name: str
     text: str
@@ -35,7 +35,7 @@ class Location:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def advanced(self, text: str, offset: int) -> Location:
-        """The place `offset` characters into `text`, where `text` stands in the source at this place."""
+        """Returns the location `offset` characters into `text`, if `text` is in the source at this location."""
         before = text[:offset]
         newlines = before.count("\n")
         if newlines:
@@ -43,17 +43,17 @@ class Location:
         return Location(self.source, self.line, self.column + offset)
 
     def excerpt(self) -> str:
-        """The line of the place, with a caret below the column; empty where there is no such line."""
+        """Returns the line of the location, with a caret below the column; empty if the line does not exist."""
         if not 1 <= self.line <= len(self.source.lines):
             return ""
         line = self.source.lines[self.line - 1]
-        # Tabs are kept before the caret, so that it lines up however wide they are shown.
+        # Tabs before the caret are kept, so that the caret is below the column for all tab widths.
         indent = "".join("\t" if character == "\t" else " " for character in line[: self.column - 1])
         return f"{line}\n{indent}^"
 
 
 class LocatedText(str):
-    """A string literal that knows where its first character stands; equal to the plain string."""
+    """A string literal with the location of its first character; equal to the plain string."""
 
     location: Location | None
 
@@ -64,7 +64,7 @@ class LocatedText(str):
 
 
 class OdsError(Exception):
-    """A mistake in a `.td` file; its text is a diagnostic with place, line and caret, and notes likewise."""
+    """An error in a `.td` file; its text is a diagnostic with location, line and caret, and notes of the same form."""
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class OdsError(Exception):
         self.notes: list[tuple[str, Location]] = []
 
     def note(self, message: str, location: Location) -> None:
-        """Adds where the mistake came from; notes on one place are given once."""
+        """Adds a note on the origin of the error; equal notes at the same location are added once."""
         if (message, location) not in self.notes and location != self.location:
             self.notes.append((message, location))
 
@@ -91,6 +91,6 @@ def _diagnostic(severity: str, message: str, location: Location | None) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the candidate nearest to `name`, or nothing where none is near."""
+    """Returns `; did you mean 'x'?` for the candidate nearest to `name`; empty if none is near."""
     near = difflib.get_close_matches(name, list(candidates), n=1)
     return f"; did you mean '{near[0]}'?" if near else ""

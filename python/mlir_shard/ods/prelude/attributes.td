@@ -7,7 +7,7 @@ class Attr<Pred condition, string summary = ""> : AttrConstraint<condition, summ
   code convertFromStorage = "$_self.getValue()";
   string constBuilderCall = ?;
   string defaultValue = ?;
-  // The type of the attribute, where it is known and therefore not printed.
+  // The type of the attribute, if it is known and therefore not printed.
   Type valueType = ?;
   bit isOptional = 0;
   Attr baseAttr = ?;

@@ -1,7 +1,7 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Predicates are C++, so they are kept but mean nothing here.
+// Predicates are C++, so they are kept but have no effect here.
 class Pred;
 class CPred<code expression> : Pred {
   code predExpr = expression;

@@ -4,7 +4,7 @@
 class Type<Pred condition, string summary = "", string cppClass = "::mlir::Type">
     : TypeConstraint<condition, summary, cppClass> {
   string description = "";
-  // The C++ that makes the type, where there is only one; the reader knows what type that is.
+  // The C++ that makes the type, if only one is possible; the reader maps the C++ to the type.
   string builderCall = "";
 }
 class TypeAlias<Type aliased, string summary = aliased.summary>

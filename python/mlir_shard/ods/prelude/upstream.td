@@ -1,9 +1,9 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The vocabulary that ODS files take from upstream's `mlir/...`, for where upstream's files are not at hand.
-// Names and summaries agree with upstream, as `.td` files and diagnostics rely on them; what is only of use to a
-// generator of C++ is left out, or there without effect so that it can be set.
+// The definitions that ODS files include from upstream's `mlir/...`, if upstream's files are not available.
+// Names and summaries agree with upstream, because `.td` files and diagnostics depend on them; definitions for
+// generators of C++ are left out, or have no effect and only allow a value to be set.
 
 include "constraints.td"
 include "types.td"
