@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums JUnit result files in the line `N passed, N failed`; fails where a test did, or where a file holds none.
+"""Sums JUnit result files in the line `N passed, N failed`; fails if a test failed or a file contains no tests.
 
-Where tests were skipped a second line says why, each reason once: `not run: Open MPI (install openmpi-bin)`.
+If tests were skipped, a second line lists the reasons, each once: `not run: Open MPI (install openmpi-bin)`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def count(path: Path) -> tuple[int, int, list[str]]:
-    """Passed and failed tests of one result file, and why others were skipped; a test that broke counts as failed."""
+    """Returns the numbers of passed and failed tests, errors included, and the reasons of skipped ones, in a file."""
     cases = list(ElementTree.parse(path).getroot().iter("testcase"))
     failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
     reasons = [skipped.get("message", "") for case in cases if (skipped := case.find("skipped")) is not None]

@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 _SIZE = {"width": 1200, "height": 680}
-# The browser has PNG and JPEG for pictures of pages, and WebP for those of canvases, which is a quarter as large.
+# The browser writes pictures of pages as PNG or JPEG, and canvases also as WebP, which is a quarter as large.
 _AS_WEBP = """async (png) => {
   const image = new Image();
   image.src = `data:image/png;base64,${png}`;
@@ -47,7 +47,7 @@ def _select(page: Page, words: str) -> None:
     page.keyboard.type(words)
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
-    # The search ends, and the value stays selected.
+    # Closes the search; the value stays selected.
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.press("Escape")

@@ -4,7 +4,7 @@
 
     python tools/draw_reshardings.py [--check]
 
-With `--check` nothing is written, and the exit status is 1 where a picture is not up to date.
+With `--check` nothing is written, and the exit status is 1 if a picture is not up to date.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.tools import shard_reshard
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "resharding"
 
-# Of each picture the mesh, the tensor, the shardings before and after, and other options.
+# The mesh, the tensor, the shardings before and after, and other options of each picture.
 PICTURES = {
     "replicate_to_split": ("x=2,y=3", "1200x1800xf32", "[[], []]", "[[0], [1]]"),
     "split_to_replicate": ("x=2,y=3", "1200x1800xf32", "[[0], [1]]", "[[], []]"),
@@ -37,14 +37,14 @@ PICTURES = {
 
 
 def draw(name: str, folder: Path) -> bool:
-    """Draws a picture, as `name`.svg in the folder; whether that could be done."""
+    """Draws a picture as `name`.svg in the folder; returns whether that succeeded."""
     mesh, shape, source, target, *options = PICTURES[name]
     path = str(folder / f"{name}.svg")
     return shard_reshard.main(["--mesh", mesh, "--shape", shape, source, target, *options, "-o", path]) == 0
 
 
 def outdated() -> list[str]:
-    """The files in the folder of pictures that are not what is drawn now, and those that nothing draws."""
+    """Returns the pictures that differ from those drawn now, are missing, or are not in `PICTURES`."""
     with TemporaryDirectory() as scratch:
         drawn = {f"{name}.svg" for name in PICTURES if draw(name, Path(scratch))}
         there = {path.name for path in FOLDER.iterdir()} if FOLDER.is_dir() else set()

@@ -42,27 +42,27 @@ STAGES = {
     "communication": "make the collectives of a local program fewer or smaller",
     "canonicalize": "simplify",
 }
-"""The folders of passes, in the order in which they run, with what their passes do."""
+"""The folders of passes, in the order in which they run, with descriptions of their passes."""
 
 
 _INSIDE = f"{registry.OWN_PACKAGE}."
 
 
 def passes() -> dict[str, type[registry.Pass]]:
-    """The project's passes by name."""
+    """Returns the project's passes by name."""
     registry.search(registry.OWN_PACKAGE)
     return {name: one for name, one in registry.registered().items() if one.__module__.startswith(_INSIDE)}
 
 
 def pipelines() -> dict[str, registry.Pipeline]:
-    """The project's pipelines by name."""
+    """Returns the project's pipelines by name."""
     registry.search(registry.OWN_PACKAGE)
     found = registry.registered_pipelines()
     return {name: one for name, one in found.items() if one.build.__module__.startswith(_INSIDE)}
 
 
 def tables() -> dict[str, str]:
-    """The texts of the files of summaries by name."""
+    """Returns the texts of the files of summaries by name."""
     described = {name: own_listing.described_pass(one) for name, one in passes().items()}
     of_passes = own_listing.written(described, STAGES)
     of_pipelines = own_listing.written(
@@ -75,7 +75,7 @@ def tables() -> dict[str, str]:
 
 
 def page() -> str:
-    """The text of docs/passes.md."""
+    """Returns the text of docs/passes.md."""
     lines = [PAGE_HEAD, "## Pipelines"]
     for name, pipeline in sorted(pipelines().items()):
         lines += _section(name, own_listing.described_pipeline(pipeline), pipeline.description)
@@ -102,7 +102,7 @@ def _section(name: str, summary: Summary, description: str) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    """A text as Markdown: what would be tags or links is text."""
+    """Returns a text as Markdown, in which the characters of tags and links are escaped."""
     return text.replace("<", "&lt;").replace("[", chr(92) + "[") if "`" not in text else text
 
 

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/rules.md: every op of linalg, tosa and tensor that the host has, with its sharding rule on an example.
+"""Writes docs/rules.md: all ops of linalg, tosa and tensor in the host, with their sharding rules on examples.
 
     python tools/rule_table.py [--check]
 
-The examples are the functions in tools/rule_examples, one for each op between tensors. Exits with 1 where an op has
-neither an example with a rule nor a reason for having none, and with `--check` where the file is not up to date.
+The examples are the functions in tools/rule_examples, one for each op between tensors. Exits with 1 if an op has
+neither an example with a rule nor a reason for having none, and with `--check` if the file is not up to date.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ its indexing maps and iterator types, as for the named ops.
 
 
 def op_names(name: str) -> list[str]:
-    """The names of all ops of a dialect that the host's wrappers have."""
+    """Returns the names of all ops of a dialect in the host's wrappers."""
     return sorted(
         member.OPERATION_NAME
         for _, member in inspect.getmembers(dialect(name), inspect.isclass)
@@ -56,20 +56,20 @@ def op_names(name: str) -> list[str]:
 
 
 def examples(name: str, context: Any) -> dict[str, Any]:
-    """The example of each op of a dialect; functions are named for the op they are for."""
+    """Returns the example of each op of a dialect; each function has the name of its op."""
     path = EXAMPLES / f"{name}.mlir"
     module = asm.parse_module(path.read_text(), context, str(path))
     found = {}
     for function in module.body.operations:
         op_name = f"{name}.{function.attributes['sym_name'].value}"
         found[op_name] = next(op.operation for op in function.regions[0].blocks[0] if op.operation.name == op_name)
-    # The operations keep no module alive.
+    # The operations do not keep their module alive.
     found[""] = module
     return found
 
 
 def shapes(op: Any) -> str:
-    """The shapes of operands and results, in the form `4x8, 8x6 -> 4x6`."""
+    """Returns the shapes of operands and results, in the form `4x8, 8x6 → 4x6`."""
 
     def side(values: Any) -> str:
         types = [value.type for value in values]
@@ -79,7 +79,7 @@ def shapes(op: Any) -> str:
 
 
 def special_factors(rule: OpShardingRule) -> str:
-    """The factors that do not just pass through."""
+    """Returns the factors of a rule that are not passed through, with their kinds."""
     kinds = (
         ("reduction", rule.reduction_factors),
         ("permutation", rule.permutation_factors),
@@ -89,7 +89,7 @@ def special_factors(rule: OpShardingRule) -> str:
 
 
 def is_lowered(example: Any) -> bool:
-    """Whether the MPI engine runs an example."""
+    """Returns whether the MPI engine runs an example."""
     function = example.parent
     module = ir.Module.parse(str(function), example.context)
     try:
@@ -100,7 +100,7 @@ def is_lowered(example: Any) -> bool:
 
 
 def rows(name: str, context: Any) -> Iterator[str]:
-    """The rows of a dialect's table. Raises LookupError where an op has neither a rule nor a reason."""
+    """Yields the rows of a dialect's table. Raises LookupError if an op has neither a rule nor a reason."""
     of_op = examples(name, context)
     for op_name in dict.fromkeys(op_names(name)):
         example = of_op.get(op_name)
@@ -117,7 +117,7 @@ def rows(name: str, context: Any) -> Iterator[str]:
 
 
 def table() -> str:
-    """The text of docs/rules.md."""
+    """Returns the text of docs/rules.md."""
     context = create_context()
     parts = [HEAD]
     for name in DIALECTS:

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# For sourcing: from a machine with python3 and cc to a virtual environment that holds the project.
+# To be sourced: functions that set up a virtual environment with the project on a machine with python3 and cc.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
-# Python compiles what it imports: pip would also compile what nothing does, and what builds the project.
+# Python compiles imported modules: pip would also compile modules that are never imported, and those of the build.
 export PIP_NO_COMPILE=1
 
 say() { printf '%s\n' "-- $*" >&2; }
@@ -14,7 +14,7 @@ die() {
   exit 1
 }
 
-# quietly COMMAND...: shows what compilers warn of, and where the command fails the end of its output.
+# quietly COMMAND...: prints only the warnings of compilers, and the end of the output if the command fails.
 quietly() {
   local log
   log=$(mktemp)
@@ -26,7 +26,7 @@ quietly() {
   rm -f "$log"
 }
 
-# Sets `python` to the interpreter in $PYTHON, else to the first supported one of those on PATH.
+# Sets `python` to the interpreter in $PYTHON, else to the first supported one on PATH.
 find_python() {
   local candidate
   for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
@@ -39,7 +39,7 @@ find_python() {
     "(the variable PYTHON names another)"
 }
 
-# Installs into a virtual environment that has no pip of its own; from pip 22.3 on.
+# Whether pip can install into a virtual environment without pip: since pip 22.3.
 has_pip_for_others() { "$python" -m pip --python "$python" --version >/dev/null 2>&1; }
 can_make_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
 has_headers() {
@@ -53,7 +53,7 @@ has_compiler() {
   return 1
 }
 
-# Debian's python3 and cc come without these; they are installed where we may, and asked for where we may not.
+# Debian's python3 and cc do not include these packages; root installs them, other users get an error that names them.
 ensure_system() {
   local missing=()
   can_make_venv || missing+=(python3-venv)
@@ -74,7 +74,7 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive quietly apt-get install -y --no-install-recommends "$@"
 }
 
-# ensure_venv DIR: a virtual environment of $python, made anew where it is of another interpreter or was moved.
+# ensure_venv DIR: makes a virtual environment of $python, again if it is of another interpreter or was moved.
 ensure_venv() {
   local venv=$1 made_for arguments=()
   made_for="$venv $("$python" -VV | tr '\n' ' ') $("$python" -c 'import sys; print(sys.base_prefix)')"
@@ -85,7 +85,7 @@ ensure_venv() {
   printf '%s\n' "$made_for" >"$venv/.made-for"
 }
 
-# install_into DIR PIP_ARGUMENT...: by pip, into a virtual environment that ensure_venv made.
+# install_into DIR PIP_ARGUMENT...: installs by pip into a virtual environment that ensure_venv made.
 install_into() {
   local venv=$1
   shift
@@ -96,7 +96,7 @@ install_into() {
   fi
 }
 
-# What an installed project is made of, as one digest.
+# Prints a digest of the sources of an installed project.
 sources_digest() {
   (
     cd "$root" || exit
@@ -106,13 +106,13 @@ sources_digest() {
   )
 }
 
-# ensure_model_explorer DIR: Model Explorer in the virtual environment DIR, without its adapters of 128 MB, which the
-# extra `model-explorer` does not have.
+# ensure_model_explorer DIR: installs Model Explorer in the virtual environment DIR, without the adapters of 128 MB that
+# are not in the extra `model-explorer`.
 ensure_model_explorer() {
   "$1/bin/python" -c 'import model_explorer' 2>/dev/null || install_into "$1" --no-deps 'ai-edge-model-explorer>=0.1.34,<0.2'
 }
 
-# ensure_project DIR PIP_ARGUMENT...: the project in the virtual environment DIR, installed again where it changed.
+# ensure_project DIR PIP_ARGUMENT...: installs the project in the virtual environment DIR, again if it has changed.
 ensure_project() {
   local venv=$1 wanted
   shift
