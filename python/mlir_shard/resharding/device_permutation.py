@@ -16,15 +16,15 @@ from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array
 
-# The blocks of a local tensor, and which of the partial values it is.
+# The shard index of a local tensor in each dimension, and the number of its partial value.
 _Content = tuple[tuple[int, ...], int]
 
 
 def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, int]:
-    """For each receiver, in the order of the target's mesh, the device whose local tensor it gets.
+    """Returns for each receiver, in the order of the target's mesh, the device whose local tensor it receives.
 
-    A device that holds what it has to hold keeps it. ValueError where a dimension has other numbers of blocks before
-    and after, the devices are others, or partial values are reduced: that is not a permutation.
+    A device that already holds its target shard keeps it. Raises ValueError if a dimension has different numbers of
+    shards before and after, if the devices differ, or if partial values are reduced: then it is not a permutation.
     """
     if source.blocks != target.blocks or reduced_axes(source, target) or not source.mesh.has_same_devices(target.mesh):
         raise ValueError(f"no permutation of devices brings {source.sharding} to {target.sharding}")
@@ -40,17 +40,17 @@ def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, 
 
 
 def axis_orders(before: Placement, after: Placement, sizes: Sequence[int]) -> tuple[GridAxes, GridAxes]:
-    """All axes of a grid with several devices, in two orders.
+    """Returns all axes of a grid with several devices, in two orders.
 
-    The device with some number along the first order sends its local tensor to that of the same number along the
-    second one. Axes that shard no dimension before and after, along which values may be partial, are in the same place
-    of both, so that devices send along other axes only.
+    The device with a number along the first order sends its local tensor to the device with this number along the
+    second one. Axes that shard no dimension before or after, along which values may be partial, are at the same
+    position in both, so that devices send along other axes only.
     """
     axes = [axis for axis, size in enumerate(sizes) if size > 1]
     used, wanted = ([axis for axes in one.dims for axis in axes if sizes[axis] > 1] for one in (before, after))
     kept = [axis for axis in axes if axis not in used and axis not in wanted]
     freed, taken = ([axis for axis in axes if axis not in (*one, *kept)] for one in (wanted, used))
-    # What is free before is taken after, and the other way round.
+    # Axes that are free before are taken after, and the other way round.
     return (*used, *kept, *taken), (*wanted, *kept, *freed)
 
 
@@ -68,20 +68,20 @@ class Digit:
 
     @staticmethod
     def of(axis: AxisRef, mesh: Mesh) -> Digit:
-        """The digit of an axis of the mesh."""
+        """Returns the digit of an axis of the mesh."""
         minor = prod(one.size for one in mesh.axes[mesh.axis_index(axis.name) + 1 :])
         size = axis.size(mesh)
         return Digit(minor * (mesh.axis_size(axis.name) // (axis.pre_size * size)), size)
 
     def at(self, position: int) -> int:
-        """The coordinate of the device at a position in the mesh."""
+        """Returns the coordinate of the device at a position in the mesh."""
         return position // self.stride % self.size
 
 
 def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple[int, int], ...]:
-    """The devices (source, target) where shard i of a dimension sharded along `axes` goes to shard i + `offset`.
+    """Returns pairs of devices (source, target): shard i of a dimension along `axes` goes to shard i + `offset`.
 
-    What would leave the dimension is not sent. In the order of the sources in the mesh.
+    Shards that would leave the dimension are not sent. The pairs are in the order of the sources in the mesh.
     """
     devices = device_array(mesh)
     positions = np.arange(len(devices))
@@ -101,7 +101,7 @@ def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple
 
 
 def with_reversed_axes(mesh: Mesh, axes: Sequence[AxisRef]) -> Mesh:
-    """The mesh with its devices in the opposite order along `axes`."""
+    """Returns the mesh with its devices in the opposite order along `axes`."""
     devices = device_array(mesh)
     mirrored = positions = np.arange(len(devices))
     for axis in axes:

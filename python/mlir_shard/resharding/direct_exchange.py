@@ -152,7 +152,7 @@ def between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tupl
     """
     tiles = _Tiles(source, target)
     held = dict(zip(source.mesh.devices, source.holdings().blocks, strict=True))
-    # Each device holds one block, so it is in one heap: how much it sends, and its number.
+    # Each device holds one shard, so it is in one heap, by the amount that it sends and its number.
     holders: defaultdict[Blocks, list[tuple[int, int]]] = defaultdict(list)
     for device, blocks in held.items():
         holders[blocks].append((0, device))
@@ -160,7 +160,7 @@ def between_devices(source: TensorLayout, target: TensorLayout) -> Iterator[tupl
         heapify(of_block)
     wanted = zip(target.mesh.devices, target.holdings().blocks, strict=True)
     found = [(device, blocks, tile) for device, own in wanted for blocks, tile in tiles.of(own)]
-    # Large tiles first, so that what devices send is as even as can be.
+    # Large tiles first, so that devices send amounts as equal as possible.
     for receiver, blocks, tile in sorted(found, key=lambda one: -one[2].box.num_elements):
         if held.get(receiver) == blocks:
             yield receiver, receiver, tile

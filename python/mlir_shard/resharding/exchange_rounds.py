@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 def num_rounds(pairs: Sequence[Pair]) -> int:
-    """The fewest rounds for the pairs: the most messages that one device sends, or one receives."""
+    """Returns the fewest rounds for the pairs: the most messages that one device sends, or one receives."""
     ends = (Counter(sender for sender, _ in pairs), Counter(receiver for _, receiver in pairs))
     return max((count for end in ends for count in end.values()), default=0)
 

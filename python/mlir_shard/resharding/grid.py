@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A mesh as a grid whose axes are never cut, by prime factors of axis sizes: what placements and moves refer to."""
+"""Grids: the axes of a mesh, cut so that no sharding cuts them further; placements and moves refer to grid axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlir_shard.sharding.verify.tensor import check_axis_ref
 
 @cache
 def prime_factors(number: int) -> tuple[int, ...]:
-    """The prime factors of a number, at least 1, ascending."""
+    """Returns the prime factors of a number, at least 1, in ascending order."""
     factors = []
     divisor = 2
     while divisor * divisor <= number:
@@ -32,7 +32,7 @@ def prime_factors(number: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grid(HashedOnce):
-    """A mesh whose axes are cut where a sharding uses a part of one: grid axis i is the axis `atoms[i]` of `mesh`.
+    """A mesh whose axes are cut where shardings use sub-axes: grid axis i is the axis `atoms[i]` of `mesh`.
 
     `sizes` are those of the grid axes.
     """
@@ -56,15 +56,15 @@ class Grid(HashedOnce):
 
     @staticmethod
     def of(mesh: Mesh, axes: Iterable[AxisRef], name: str = "") -> Grid:
-        """The coarsest grid that has every one of `axes` as one or several of its own.
+        """Returns the coarsest grid on which every one of `axes` is one grid axis or several.
 
-        `name` is what errors call the mesh. ValueError where one is not of the mesh, or where two sub-axes cut an axis
-        at sizes that do not divide each other: then only the direct exchange knows a way between the two.
+        `name` is the name of the mesh in errors. Raises ValueError if an axis is not of the mesh, or if two sub-axes
+        cut an axis at sizes that do not divide each other: then only a direct exchange leads from one to the other.
         """
         return _coarsest(mesh, tuple(axes), name)
 
     def finest(self) -> Grid:
-        """The grid of the same mesh whose axes have prime sizes; of an axis the small factors are major."""
+        """Returns the grid of the same mesh whose axes have prime sizes; the small factors of an axis are major."""
         return _finest(self.mesh, self.atoms)
 
     @property
@@ -75,7 +75,7 @@ class Grid(HashedOnce):
         return Mesh(((str(index), size) for index, size in enumerate(self.sizes)), self.mesh.device_ids)
 
     def num_devices(self, axes: GridAxes) -> int:
-        """The number of devices along grid axes."""
+        """Returns the number of devices along grid axes."""
         found = self._counts.get(axes)
         if found is None:
             sizes = self.sizes
@@ -83,7 +83,7 @@ class Grid(HashedOnce):
         return found
 
     def axes(self, refs: Iterable[AxisRef]) -> GridAxes:
-        """The grid axes of a list of axes and sub-axes, in its order; ValueError where one is not made of them."""
+        """Returns the grid axes of axes and sub-axes, in their order. Raises ValueError if one is not on the grid."""
         result: list[int] = []
         for ref in refs:
             found = self._axes_of.get(ref)
@@ -96,7 +96,7 @@ class Grid(HashedOnce):
         return tuple(result)
 
     def placement(self, sharding: TensorSharding) -> Placement:
-        """Where a tensor of this sharding lies; ValueError where it uses axes that are not of the grid."""
+        """Returns the placement of a tensor with this sharding. Raises ValueError if its axes are not of the grid."""
         found = self._placements.get(sharding)
         if found is None:
             dims = tuple(self.axes(dim.axes) for dim in sharding.dim_shardings)
@@ -105,13 +105,13 @@ class Grid(HashedOnce):
         return found
 
     def sharding(self, placement: Placement, mesh_or_ref: str | Mesh) -> TensorSharding:
-        """The closed sharding that places a tensor so."""
+        """Returns the closed sharding of a placement."""
         closed = TensorSharding.closed_with(map(self.refs, placement.dims), mesh_or_ref)
         unreduced = sort_and_merge((self.atoms[axis] for axis in placement.unreduced), self.mesh)
         return TensorSharding(mesh_or_ref, closed.dim_shardings, (), unreduced, placement.reduction)
 
     def refs(self, axes: GridAxes) -> Axes:
-        """The axes and sub-axes of the mesh that grid axes are, in their order."""
+        """Returns the axes and sub-axes of the mesh that grid axes make up, in their order."""
         found = self._refs.get(axes)
         if found is None:
             found = self._refs[axes] = add_axes_or_merge((), (self.atoms[axis] for axis in axes), self.mesh)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Two layouts of a tensor as placements on a grid: what plans between them are made of."""
+"""Two layouts of a tensor as placements on a grid, from which plans between them are made."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mlir_shard.resharding.steps import DirectExchange, Placement
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
 MOST_TO_SEARCH = 16384
-"""The devices up to which there is a search where what each receives has to be looked at."""
+"""The most devices for which a search is made if the elements that each device receives have to be counted."""
 
 
 @dataclass(frozen=True)
 class GridProblem:
-    """Layouts as placements on a grid."""
+    """Two layouts of a tensor as placements on a grid."""
 
     source: TensorLayout
     target: TensorLayout
@@ -34,7 +34,7 @@ class GridProblem:
 
     @staticmethod
     def of(source: TensorLayout, target: TensorLayout, element_size: int) -> GridProblem:
-        """The problem on the coarsest grid that has the axes of both."""
+        """Returns the problem on the coarsest grid that has the axes of both layouts."""
         grid = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
         return GridProblem(source, target, element_size, grid)
 
@@ -45,39 +45,39 @@ class GridProblem:
 
     @cached_property
     def start(self) -> Placement:
-        """Where the tensor is."""
+        """The placement of the source, without axes of size 1."""
         return without_single_devices(self.grid, self.grid.placement(self.source.sharding))
 
     @cached_property
     def end(self) -> Placement:
-        """Where the tensor is to be."""
+        """The placement of the target, without axes of size 1."""
         return without_single_devices(self.grid, self.grid.placement(self.target.sharding))
 
     @cached_property
     def from_state(self) -> State:
-        """Where a search begins."""
+        """The state at which a search begins."""
         return State(self.start.dims, tuple(axis for axis in self.start.unreduced if axis not in self.end.unreduced))
 
     @property
     def to_state(self) -> State:
-        """Where a search ends."""
+        """The state at which a search ends."""
         return State(self.end.dims, ())
 
     @property
     def can_be_searched(self) -> bool:
-        """Whether a search does not take long: it looks at each device only where these are few."""
+        """Whether a search is short: it counts the elements of each device only if there are few devices."""
         traffic = traffic_on(self.grid.sizes, self.source.shape)
         is_small = traffic.num_devices <= MOST_TO_SEARCH
         # No seed plan reduces and scatters at once.
         return is_small or bool(self.from_state.unreduced) or traffic.is_always_in_digits
 
     def on_finer_grid(self) -> GridProblem:
-        """The problem on the finest grid of the mesh, this one where it is on that."""
+        """Returns the problem on the finest grid of the mesh, or this problem if its grid is the finest one."""
         finest = self.grid.finest()
         return self if finest == self.grid else GridProblem(self.source, self.target, self.element_size, finest)
 
     def plan(self, steps: PathSteps) -> GridPlan:
-        """The plan of the steps of a path."""
+        """Returns the plan of the steps of a path."""
         moves: list[PlacedMove] = []
         before = self.start
         for kind, state in steps:
@@ -87,11 +87,11 @@ class GridProblem:
         return GridPlan(self.grid, self.start, tuple(moves))
 
     def exchange(self) -> GridPlan:
-        """The direct exchange."""
+        """Returns the plan of a direct exchange."""
         return GridPlan(self.grid, self.start, ((DirectExchange(self.end), self.end),))
 
     def _after_greedy_slice(self) -> list[Placement]:
-        """The placement after the slice that Shardy's plan begins with where all is reduced, if it is on the grid."""
+        """Returns the placement after the first slice of Shardy's plan for the reduced source, if it is on the grid."""
         reduced = replace(self.source.sharding, unreduced_axes=self.target.sharding.unreduced_axes)
         steps = collectives_between(reduced, self.target.sharding, self.source.shape, self.source.mesh)
         if not steps or not isinstance(steps[0], SliceAlong):
@@ -99,11 +99,11 @@ class GridProblem:
         try:
             return [self.grid.placement(steps[0].sharding)]
         except ValueError:
-            # It cuts an axis that the grid has in one piece.
+            # The slice is along a part of a grid axis.
             return []
 
     def reductions(self) -> Iterator[tuple[TensorLayout, GridPlan]]:
-        """Plans that reduce all that is to be reduced, and the layouts that they lead to."""
+        """Yields pairs of a layout, and a plan of all reductions that leads to it."""
         for moves in reductions(self.start, self.end, self._after_greedy_slice()):
             placed = []
             before = self.start

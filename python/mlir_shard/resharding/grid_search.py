@@ -101,7 +101,7 @@ def placement_of(state: State, kept: GridAxes, like: Placement) -> Placement:
 MOST_CACHED = 4096
 """The results of searches, and the native searches, that are cached: beyond that all are evicted."""
 MOST_PERMUTATIONS = 150
-"""The most permutations of devices from one placement of which all are tried; of more, only likely ones are."""
+"""The most permutations of devices from one placement that are all tried; if there are more, only likely ones are."""
 _MOST_MEMORY = 1 << 126
 
 
@@ -158,7 +158,7 @@ class GridSearch:
         grid = tensor.grid
         kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
         renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
-        # The axes of one kind come in the same order in every mesh, those of different kinds where they stand.
+        # Axes of one kind are renamed in the order of appearance; axes of different kinds keep their positions.
         problem = kinds, tensor.shape, tensor.element_size, tuple(sorted(renaming.axes(kept)))
         source, target = renaming.state(source), renaming.state(target)
         key = problem, source, target, at_most

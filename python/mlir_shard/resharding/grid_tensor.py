@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A tensor on a grid of devices: what a move makes of a placement of it, and the bytes that takes."""
+"""A tensor on a grid of devices: the layouts of its placements, and its placements after moves."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class GridTensor:
     element_size: int
 
     def layout(self, placement: Placement) -> TensorLayout:
-        """Where its data lies, on the mesh that the grid is; ValueError where the placement does not fit."""
+        """Returns the layout of a placement on the grid as a mesh. Raises ValueError if the placement does not fit."""
         return TensorLayout(self._sharding(placement), self.grid.as_mesh, self.shape)
 
     def after(self, move: Move, before: Placement) -> Placement:
-        """The placement after a move.
+        """Returns the placement after a move.
 
-        ValueError where the move cannot be: as its axes are not where it needs them, or, for a collective, as uneven
-        blocks are cut at other places before and after, so that groups do not hold what their devices need.
+        Raises ValueError if the move is not possible: its axes are not where it needs them, or, for a collective,
+        uneven shards are cut at other places before and after, so that groups do not hold the elements that their
+        devices need.
         """
         after = move.apply(before)
         if isinstance(move, CollectivePermute):
@@ -49,7 +50,7 @@ class GridTensor:
         return after
 
     def local_bytes(self, placement: Placement) -> int:
-        """The bytes of a local tensor, with its padding."""
+        """Returns the bytes of a local tensor, with its padding."""
         elements = self.element_size
         for size in self.layout(placement).local_shape:
             elements *= size
@@ -65,5 +66,5 @@ class GridTensor:
 
 
 def as_mesh_axes(axes: GridAxes) -> Axes:
-    """Grid axes as axes of `Grid.as_mesh`."""
+    """Returns grid axes as axes of `Grid.as_mesh`."""
     return tuple(AxisRef(str(axis)) for axis in axes)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The seed plan with one permutation of devices, after which all axes are where all-to-alls and gathers finish."""
+"""The seed plan with one permutation of devices, after which all-to-alls and gathers bring all axes to their places."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _Lists = list[list[int]]
 def permuted_plans(
     start: Placement, end: Placement, sizes: tuple[int, ...], groups: tuple[int, ...]
 ) -> tuple[tuple[Move, ...], ...]:
-    """The moves on a grid with axes of these prime sizes; none where something is reduced, or axes do not come out.
+    """Returns plans on a grid with axes of these prime sizes; none if values are reduced, or no all-to-alls fit.
 
-    One plan for each number in `groups` that makes another: an all-to-all along several axes is between at most so many
-    devices. Shards that do not nest may forbid a plan.
+    There is a plan for each number in `groups` that leads to a different one: an all-to-all along several axes is
+    between at most that many devices. A plan may not be possible, as shards may not nest.
     """
     if start.unreduced != end.unreduced:
         return ()
@@ -55,7 +55,7 @@ def permuted_plans(
 
 
 def _sliced(start: Placement, end: Placement, counts: list[int], sizes: tuple[int, ...]) -> _Lists:
-    """The axes of `start` with free ones, until there are as many blocks as at the end: first where they are wanted."""
+    """Returns the axes of `start` and free axes, wanted ones first, until there are as many shards as at the end."""
     own = [list(axes) for axes in start.dims]
     used = {axis for axes in own for axis in axes}.union(start.unreduced)
     free = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in used]
@@ -73,7 +73,7 @@ def _sliced(start: Placement, end: Placement, counts: list[int], sizes: tuple[in
 
 
 def _before_gather(end: Placement, own: _Lists, sizes: tuple[int, ...]) -> _Lists:
-    """The axes of `end` with others, until there are as many blocks as `own` makes, where there are too few."""
+    """Returns the axes of `end` and free ones, until there are as many shards as in `own`, if there are too few."""
     last = [list(axes) for axes in end.dims]
     used = {axis for axes in last for axis in axes}.union(end.unreduced)
     free = [axis for axis, size in enumerate(sizes) if size > 1 and axis not in used]
@@ -91,7 +91,10 @@ def _before_gather(end: Placement, own: _Lists, sizes: tuple[int, ...]) -> _List
 def _taken_back(
     last: _Lists, wanted: list[int], sizes: tuple[int, ...], most_devices: int
 ) -> tuple[_Lists, list[AllToAll]] | None:
-    """A placement with so many blocks of each dimension, and all-to-alls, the last one first, from it to `last`."""
+    """Returns a placement with `wanted` shards, and the all-to-alls from it to `last`, the last one first.
+
+    Returns None if no such all-to-alls are found.
+    """
     dims = [list(axes) for axes in last]
     moved: list[AllToAll] = []
     while True:
@@ -118,7 +121,7 @@ def _pairs(rank: int) -> Iterator[tuple[int, int]]:
 
 
 def _movable(axes: list[int], count: int, sizes: tuple[int, ...], most_devices: int) -> GridAxes:
-    """The longest end of a dimension's axes that makes a number of blocks that divides `count`."""
+    """Returns the longest suffix of axes whose shards divide `count`; several axes have at most `most_devices`."""
     length, devices = 0, 1
     while length < len(axes) and count % (size := sizes[axes[-length - 1]]) == 0:
         devices *= size

@@ -187,7 +187,7 @@ class SameMeshPlanner:
             return least_cost(*layouts, self._model)
         states = problem.from_state, problem.to_state, problem.end.unreduced
         least = self._search.least(problem.tensor, *states)
-        # The search has a direct exchange only where nothing has to be reduced.
+        # The search has a direct exchange only if nothing has to be reduced.
         is_large = problem.source.mesh.total_size > MOST_TO_EXCHANGE
         if problem.from_state.unreduced and self._exchange_reduces and is_large:
             least = min(least, least_cost(*layouts, self._model))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans that are found without a search: what the planner compares with where its search has not come to an end."""
+"""Plans that are found without a search, with which the planner compares the result of its search."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding.axes import Axes
 
 GROUPS = (1, 16, 256, 1 << 62)
-"""How many devices are tried to be in the groups of all-to-alls at most; along one axis there may be more."""
+"""The most devices in a group of an all-to-all; all these numbers are tried. Along one axis there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class GridPlan:
 def seed_plans(
     source: TensorLayout, target: TensorLayout, element_size: int, *, splits_axes: bool, most_messages: int
 ) -> Iterator[GridPlan]:
-    """The plans that are possible between layouts on one mesh, partial along the same axes; at least one.
+    """Yields the plans that are possible between layouts on one mesh, partial along the same axes; at least one.
 
-    A direct exchange takes the place of a collective between uneven shards that do not nest, where devices times rounds
-    are at most `most_messages`. Without `splits_axes` plans are on the coarsest grid that has the axes of both.
+    A direct exchange replaces a collective between uneven shards that do not nest, if devices times rounds are at most
+    `most_messages`. Without `splits_axes` plans are on the coarsest grid that has the axes of both.
     """
     coarsest = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
     seen = set()
@@ -69,7 +69,7 @@ def seed_plans(
 def _placed(
     moves: Iterable[Move], start: Placement, tensor: GridTensor, most_messages: int
 ) -> tuple[tuple[Move, Placement], ...] | None:
-    """The moves with the placements after them; None where shards do not nest and cannot be exchanged."""
+    """Returns the moves with the placements after them; None if shards do not nest and cannot be exchanged."""
     traffic = traffic_on(tensor.grid.sizes, tensor.shape)
     placed: list[tuple[Move, Placement]] = []
     before = start
@@ -93,7 +93,7 @@ def _placed(
 
 
 def layout_axes(layout: TensorLayout) -> Axes:
-    """All axes that a layout uses."""
+    """Returns all axes that a layout uses."""
     sharding = layout.sharding
     return (*(axis for dim in sharding.dim_shardings for axis in dim.axes), *sharding.unreduced_axes)
 
@@ -120,7 +120,7 @@ def _possible_plans(
     sub_axes = [axis for step in greedy for dim in step.sharding.dim_shardings for axis in dim.axes]
     fine = Grid.of(source.mesh, (*grid.atoms, *sub_axes))
     moves = [move for step in greedy if (move := move_of(fine, step)) is not None]
-    # As one, all-to-alls send less, and alone, fewer messages.
+    # All-to-alls send fewer bytes together, and fewer messages separately.
     fused = _fused(moves)
     yield fused, fine
     if fused != moves:
@@ -128,10 +128,10 @@ def _possible_plans(
 
 
 def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = ()) -> Iterator[tuple[Move, ...]]:
-    """Moves that reduce all that is partial at the start and not at the end.
+    """Yields moves that reduce all values that are partial at the start and not at the end.
 
-    Into replicated values; into shards along the axes that the target, or a placement of Shardy's plan after an
-    all-reduce, continues dimensions with, after slices along unused axes; and into shards of one dimension.
+    They reduce into replicated values; into shards along the axes with which the target, or a placement of Shardy's
+    plan after an all-reduce, continues dimensions, after slices along unused axes; and into shards of one dimension.
     """
     reduced = tuple(axis for axis in start.unreduced if axis not in end.unreduced)
     yield (AllReduce(reduced, start.reduction),)
@@ -142,7 +142,10 @@ def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = (
 
 
 def _scattering(start: Placement, wanted: Placement, reduced: GridAxes) -> tuple[Move, ...]:
-    """Moves that reduce into shards along the axes that `wanted` continues dimensions with, all-reducing the rest."""
+    """Returns moves that reduce into shards along the axes with which `wanted` continues dimensions.
+
+    An all-reduce reduces along the remaining axes.
+    """
     sliced = _with_free_axes(start, wanted)
     scattered = list(sliced.dims)
     for dim, (have, want) in enumerate(zip(sliced.dims, wanted.dims, strict=True)):
@@ -156,7 +159,7 @@ def _scattering(start: Placement, wanted: Placement, reduced: GridAxes) -> tuple
 
 
 def _with_free_axes(start: Placement, end: Placement) -> Placement:
-    """The start, sliced along the axes that it does not use and that the end continues dimensions with."""
+    """Returns the start, sliced along the axes that it does not use and with which the end continues dimensions."""
     dims = []
     for have, want in zip(start.dims, end.dims, strict=True):
         free = takewhile(lambda axis: axis not in start.used, want[len(have) :]) if want[: len(have)] == have else ()
@@ -169,7 +172,7 @@ def _placement(grid: Grid, layout: TensorLayout) -> Placement:
 
 
 def _fused(moves: Sequence[Move]) -> list[Move]:
-    """The moves with all-to-alls in a row between other dimensions as one, as Shardy's canonicalization has them."""
+    """Returns the moves with successive all-to-alls between different dimensions as one, as Shardy fuses them."""
     fused: list[Move] = []
     for move in moves:
         before = fused[-1] if fused else None
@@ -190,7 +193,7 @@ def _fused(moves: Sequence[Move]) -> list[Move]:
 def _continued(
     step: Callable[[int, GridAxes], OneDimStep], shorter: Sequence[GridAxes], longer: Sequence[GridAxes]
 ) -> Iterator[Move]:
-    """The steps along what `longer` has more for each dimension, as one move."""
+    """Yields the steps along the axes that `longer` has in addition in each dimension, as one move."""
     pairs = enumerate(zip(shorter, longer, strict=True))
     if move := together([step(dim, axes[len(kept) :]) for dim, (kept, axes) in pairs if len(axes) > len(kept)]):
         yield move

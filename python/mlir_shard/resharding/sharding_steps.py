@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps from one sharding to another, each what one op of sdy does, and what each collective does to a sharding."""
+"""Steps from one sharding to another, each of which is one op of sdy, and collectives with the shardings after them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, so
 
 @dataclass(frozen=True, slots=True)
 class SliceAlong:
-    """Shards each dimension further along axes that become its minor-most; `sharding` is the one after it."""
+    """A slice of each dimension along axes that become its minor-most; `sharding` is the sharding after it."""
 
     axes_per_dim: tuple[Axes, ...]
     sharding: TensorSharding
@@ -22,7 +22,7 @@ class SliceAlong:
 
 @dataclass(frozen=True, slots=True)
 class GatherAlong:
-    """Shards each dimension no longer along its minor-most axes; `sharding` is the one after it."""
+    """A gather of each dimension along its minor-most axes; `sharding` is the sharding after it."""
 
     axes_per_dim: tuple[Axes, ...]
     sharding: TensorSharding
@@ -30,7 +30,7 @@ class GatherAlong:
 
 @dataclass(frozen=True, slots=True)
 class MoveAxes:
-    """Takes the minor-most axes of one dimension to be those of another; `sharding` is the one after it."""
+    """A move of the minor-most axes of one dimension to the end of another; `sharding` is the sharding after it."""
 
     axes: Axes
     src_dim: int
@@ -40,7 +40,7 @@ class MoveAxes:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeShards:
-    """Sends each device's shard to another device; every dimension is in as many blocks as before."""
+    """An exchange in which each device sends its shard to another one; dimensions keep their numbers of shards."""
 
     sharding: TensorSharding
 
@@ -55,7 +55,7 @@ class ReshardError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ReduceAlong:
-    """Reduces partial values along `axes`, which the source is unreduced along."""
+    """A reduction of partial values along `axes`, along which the source is unreduced."""
 
     axes: Axes
     reduction: ReductionOp
@@ -64,14 +64,14 @@ class ReduceAlong:
 
 @dataclass(frozen=True, slots=True)
 class Reshard:
-    """Changes the dimensions; the unreduced axes stay."""
+    """A change of the dimensions; the unreduced axes stay."""
 
     sharding: TensorSharding
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatedToUnreduced:
-    """Makes values that are replicated along `axes` partial along them."""
+    """A step that makes values that are replicated along `axes` partial along them."""
 
     axes: Axes
     sharding: TensorSharding
@@ -79,7 +79,7 @@ class ReplicatedToUnreduced:
 
 @dataclass(frozen=True, slots=True)
 class ShardedToUnreduced:
-    """Makes blocks along the minor-most axes of each dimension partial values of larger blocks."""
+    """A step that makes shards along the minor-most axes of each dimension partial values of larger shards."""
 
     axes_per_dim: tuple[Axes, ...]
     sharding: TensorSharding
@@ -91,9 +91,9 @@ ShardingStep = ReduceAlong | Reshard | ReplicatedToUnreduced | ShardedToUnreduce
 def steps_between(
     source: TensorSharding | None, target: TensorSharding | None, meshes: Meshes, *, with_reshard: bool
 ) -> tuple[ShardingStep, ...]:
-    """The steps from `source` to `target`; without `with_reshard` only those about unreduced axes.
+    """Returns the steps from `source` to `target`; without `with_reshard` only those that change unreduced axes.
 
-    None is a tensor without sharding. Raises ReshardError where unreduced axes are of different meshes.
+    None is a tensor without a sharding. Raises ReshardError if unreduced axes are of different meshes.
     """
     steps: list[ShardingStep] = []
     now = source
@@ -106,7 +106,7 @@ def steps_between(
     if with_reshard:
         if target is None and now is not None:
             target = TensorSharding.fully_closed(now.rank, now.mesh_or_ref)
-        # As in Shardy, what has no sharding may also be taken for partial values where these are not sharded.
+        # As in Shardy, a tensor without a sharding may also be used as partial values if these are not sharded.
         is_reached = target is None or (target.is_fully_replicated if now is None else target.is_equivalent(now))
         if target is not None and not is_reached:
             steps.append(Reshard(target))
@@ -114,9 +114,9 @@ def steps_between(
 
 
 def reduction(source: TensorSharding, target: TensorSharding | None, meshes: Meshes) -> ReduceAlong | None:
-    """The reduction along the unreduced axes that the target has not; None where it has all.
+    """Returns the reduction along the unreduced axes that the target does not have; None if it has all of them.
 
-    Raises ReshardError where the source is unreduced and the target is on another mesh.
+    Raises ReshardError if the source is unreduced and the target is on another mesh.
     """
     if not source.unreduced_axes:
         return None
@@ -125,7 +125,7 @@ def reduction(source: TensorSharding, target: TensorSharding | None, meshes: Mes
 
 
 def reduction_except(source: TensorSharding, kept: Axes, mesh: Mesh) -> ReduceAlong | None:
-    """The reduction along all unreduced axes that are not in `kept`; None where all are."""
+    """Returns the reduction along all unreduced axes that are not in `kept`; None if all are."""
     axes = axes_difference(source.unreduced_axes, kept, mesh)
     if not axes:
         return None
@@ -168,7 +168,7 @@ def steps_to_unreduced(source: TensorSharding, target: TensorSharding, meshes: M
 
 
 def _sharded_to_unreduced(before: Axes, after: Axes, added: Axes, mesh: Mesh) -> Axes:
-    """The axes that a dimension gives up to become unreduced: its last ones, if the target is unreduced along all."""
+    """Returns the last axes of a dimension, which become unreduced; () if the target is not unreduced along all."""
     if not is_strict_prefix(after, before):
         return ()
     cut: tuple[AxisRef, ...] = ()

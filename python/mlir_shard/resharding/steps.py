@@ -140,7 +140,7 @@ class ReduceScatter:
 class CollectivePermute:
     """A permutation of local tensors: every device sends its own to one device and gets that of one device.
 
-    Afterwards `dims` are the axes. Each dimension has as many shards after as before, see `device_permutation`.
+    `dims` are the axes after it. Each dimension has as many shards after as before, see `device_permutation`.
     """
 
     dims: tuple[GridAxes, ...]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The direct exchange for programs with static shapes: in rounds whose tiles have one shape."""
+"""The direct exchange for programs with static shapes, in rounds of tiles of one shape."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ NO_DEVICE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileRound:
-    """Tiles of one shape that devices send, each to another one or, in a local copy, to itself.
+    """Tiles of one shape, each of which a device sends to another one or, in a local copy, to itself.
 
-    shape: of the tiles.
-    senders: for each device the one whose tile it receives, or NO_DEVICE.
-    receivers: for each device the one that receives its tile, or NO_DEVICE.
-    source_starts: for each device, by dimension, where the tile that it sends begins in its local tensor before the
-        exchange; 0 where it sends none.
-    target_starts: for each device, by dimension, where the tile that it receives begins in its local tensor after the
-        exchange; 0 where it receives none.
+    shape: the shape of the tiles.
+    senders: for each device, the device whose tile it receives, or NO_DEVICE.
+    receivers: for each device, the device that receives its tile, or NO_DEVICE.
+    source_starts: for each device, by dimension, the start of the tile that it sends in its local tensor before the
+        exchange; 0 if it sends no tile.
+    target_starts: for each device, by dimension, the start of the tile that it receives in its local tensor after the
+        exchange; 0 if it receives no tile.
     """
 
     shape: tuple[int, ...]
@@ -57,9 +57,9 @@ class TileRound:
 
 @lru_cache(maxsize=64)
 def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) -> tuple[TileRound, ...]:
-    """The rounds between two layouts, local copies first; nothing is reduced.
+    """Returns the rounds between two layouts, local copies first; nothing is reduced.
 
-    They are of the devices 0, 1, ..., as many as `devices` or the two meshes have.
+    They are for devices 0, 1, ..., at least `devices` of them and all of the two meshes.
 
     Raises:
         ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
@@ -75,15 +75,15 @@ def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) ->
 
 
 def as_vector(layout: TensorLayout) -> TensorLayout:
-    """The layout of a vector of one element, for that of a scalar."""
+    """Returns the layout of a vector of one element, for the layout of a scalar."""
     return TensorLayout(TensorSharding.fully_closed(1, layout.sharding.mesh_or_ref), layout.mesh, (1,))
 
 
 @dataclass(frozen=True, slots=True)
 class _SentTiles:
-    """Tiles by number: the devices that they go from and to, their sizes, and where they start in local tensors.
+    """Tiles by number: their senders and receivers, their sizes, and their starts in local tensors.
 
-    Between two devices is one tile: what the shard of the sender and that of the receiver have in common.
+    A device sends another one a single tile: the intersection of the sender's shard and the receiver's.
     """
 
     senders: Integers
@@ -94,7 +94,7 @@ class _SentTiles:
 
     @staticmethod
     def between(source: TensorLayout, target: TensorLayout) -> _SentTiles:
-        """Those of an exchange that reduces nothing."""
+        """Returns the tiles of an exchange that reduces nothing."""
         if source.mesh.has_same_devices(target.mesh):
             return _SentTiles._on_same_devices(source, target)
         found = list(between_devices(source, target))
@@ -105,14 +105,14 @@ class _SentTiles:
 
     @staticmethod
     def _on_same_devices(source: TensorLayout, target: TensorLayout) -> _SentTiles:
-        """Those between layouts on the same devices, of all devices at once: what `direct_exchange` has."""
+        """Returns the tiles of `direct_exchange` between layouts on the same devices, of all devices at once."""
         own, wanted = (np.array(layout.holdings().blocks, np.int64) for layout in (source, target))
         at_source = {device: position for position, device in enumerate(source.mesh.devices)}
         positions = np.array([at_source[device] for device in target.mesh.devices], np.int64)
         grids = zip(source.shape, source.blocks, target.blocks, strict=True)
         dims = [tile_dims(*of_dim) for of_dim in grids]
         counts = [max(map(len, of_dim)) for of_dim in dims]
-        # By device, and by the number of the tile in each dimension: beyond those that there are, tiles are empty.
+        # By device, and by the number of the tile in each dimension; tiles beyond the last one of a shard are empty.
         shape = (len(positions), *counts)
         senders = np.broadcast_to(positions.reshape(-1, *(1 for _ in counts)), shape).copy()
         columns = np.zeros((3, *shape, source.rank), np.int64)
@@ -136,13 +136,13 @@ class _SentTiles:
         return len(self.senders)
 
     def where(self, chosen: Any) -> _SentTiles:
-        """Those that a mask or a list of numbers chooses."""
+        """Returns the tiles that a mask or a list of numbers selects."""
         columns = self.senders, self.receivers, self.sizes, self.source_starts, self.target_starts
         return _SentTiles(*(column[chosen] for column in columns))
 
     def by_shape(self) -> list[_SentTiles]:
-        """Those of each shape that are not empty, large shapes first."""
-        # The place of each size among the few of its dimension is a digit of one number: rows take longer to sort.
+        """Returns the tiles that are not empty by their shape, large shapes first."""
+        # The index of each size among those of its dimension is a digit of one number, as sorting rows takes longer.
         keys = np.zeros(len(self), np.int64)
         for of_dim in self.sizes.T:
             sizes = np.unique(of_dim)
@@ -152,7 +152,7 @@ class _SentTiles:
         return [self.where(numbers == number) for number in reversed(range(len(firsts))) if is_shape[number]]
 
     def rounds(self, devices: int) -> Iterator[TileRound]:
-        """The rounds of tiles of one shape, none of which is a copy."""
+        """Yields the rounds of these tiles, which have one shape and are not copies."""
         ordered = self.where(np.lexsort((self.receivers, self.senders)))
         pairs = list(zip(ordered.senders.tolist(), ordered.receivers.tolist(), strict=True))
         numbers = np.array(round_numbers(pairs), np.int64)
@@ -160,7 +160,7 @@ class _SentTiles:
             yield ordered.where(numbers == number).round(devices)
 
     def round(self, devices: int) -> TileRound:
-        """The round of all of these tiles, which are of one shape."""
+        """Returns the round of all of these tiles, which have one shape."""
 
         def by_device(places: Integers, values: Integers, otherwise: int) -> Integers:
             found = np.full((devices, *values.shape[1:]), otherwise, np.int64)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Windows and halos: what a device needs of its neighbours' shards to compute its shard of a result."""
+"""Windows and halos: the elements of neighbours' shards that a device needs to compute its shard of a result."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from operator import mul
 
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """The exchange along one dimension: `starts[t]` is where in the buffer, before its first element by a negative
-    number, the piece of shard t begins.
+    """The exchange along one dimension.
+
+    `starts[t]` is the start of the piece of shard t in the buffer, negative if it is before the first element.
     """
 
     shard_size: int
@@ -33,15 +34,15 @@ class Halo:
 
     @property
     def gathers_everything(self) -> bool:
-        """Whether every shard gets all shards, some over several hops: then to gather the dimension is simpler."""
+        """Whether every shard gets all shards, some over several hops; to gather the dimension is then simpler."""
         gathered = self.left_hops + self.right_hops + 1
         return gathered >= len(self.starts) and max(self.left_hops, self.right_hops) > 1
 
 
 def halo_of_window(shards: int, size: int, result_size: int, low: int, dilation: int = 1) -> Halo:
-    """For a dimension of `size` elements that are put `dilation` apart, with `low` elements before the first.
+    """Returns the halo of a dimension of `size` elements, `dilation` places apart, with `low` places before the first.
 
-    Where `low` is negative that many are cut off. Elements beyond the last are whatever the buffer is padded with.
+    If `low` is negative, that many places are cut off. Elements beyond the last one are those that pad the buffer.
     """
     shard_size = -(-size // shards)
     footprint = -(-result_size // shards)
@@ -60,9 +61,9 @@ def halo_of_window(shards: int, size: int, result_size: int, low: int, dilation:
 
 
 def halo_of_split(size: int, padded_size: int, sizes: Sequence[int], shards: Sequence[int]) -> Halo:
-    """For a dimension of `size` elements, padded to `padded_size`, that a reshape splits in dimensions of `sizes`.
+    """Returns the halo of a dimension of `size` elements, padded to `padded_size`, that a reshape splits into `sizes`.
 
-    These are in so many `shards` each, and what they hold has to be in one piece.
+    The new dimensions have `shards` shards each, and the elements of a shard have to be contiguous.
     """
     count = prod(shards)
     shard_size = padded_size // count
@@ -89,7 +90,7 @@ class _Hops:
 
 
 def _hops(shard: int, span: tuple[int, int], shard_size: int) -> _Hops:
-    """How far from a shard the shards are that hold the first and the last element of a span."""
+    """Returns the distances from a shard to the shards that hold the first and the last element of a span."""
     first, last = span
     if first > last:
         return _Hops(is_empty=True)
@@ -102,11 +103,11 @@ def _clipped(span: tuple[int, int], size: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class WindowHalo:
-    """A block of `block` elements gets the `below` elements before it and the `above` behind it.
+    """A shard of `block` elements with the `below` elements before it and the `above` elements behind it.
 
-    These may reach over several blocks. Of them together, with `head` elements of anything in front and `tail` behind,
-    the device with block p takes `footprint` from `first + p * step` on, or where its block of the result is empty from
-    the nearest place there is.
+    These may reach over several shards. Of all these elements, with `head` arbitrary ones in front and `tail` behind,
+    the device with shard p takes `footprint` from `first + p * step` on, or from the nearest possible start if its
+    shard of the result is empty.
     """
 
     block: int
@@ -120,16 +121,16 @@ class WindowHalo:
 
     @property
     def last_start(self) -> int:
-        """The last place from which there are enough elements."""
+        """The last start from which there are enough elements."""
         return self.head + self.below + self.block + self.above + self.tail - self.footprint
 
     def starts_inside(self, blocks: int) -> bool:
-        """Whether all devices find their elements without being brought to the nearest place."""
+        """Returns whether the start of every device is a possible one."""
         ends = self.first, self.first + (blocks - 1) * self.step
         return min(ends) >= 0 and max(ends) <= self.last_start
 
     def hops(self) -> Iterator[tuple[int, int, int]]:
-        """From how many blocks away how many elements below and above come: the nearest blocks first."""
+        """Yields distances in shards, the nearest first, with the numbers of elements from that far below and above."""
         for hop in range(1, -(-max(self.below, self.above) // self.block) + 1):
             below, above = (min(self.block, max(0, size - (hop - 1) * self.block)) for size in (self.below, self.above))
             yield hop, below, above
@@ -138,11 +139,12 @@ class WindowHalo:
 def window_halo(
     size: int, result_size: int, blocks: int, stride: int, extent: int, offset: int = 0, dilation: int = 1
 ) -> WindowHalo | None:
-    """The halo of a dimension of `size` elements in that many blocks, for a result of `result_size` in as many.
+    """Returns the halo of a dimension of `size` elements in `blocks` shards, for a result of `result_size` in as many.
 
-    Elements are `dilation` places apart. Element i of the result needs those at the `extent` places from
-    `offset + stride * i` on. None where to gather all blocks costs no more than those that are further away than the
-    neighbours', or where windows of one block of the result lie otherwise between elements than those of another.
+    Elements are `dilation` places apart. Element i of the result needs the elements at `extent` places from place
+    `offset + stride * i` on. Returns None if no elements are needed, if the halo reaches beyond the neighbours and is
+    no smaller than all other shards, or if windows of different shards of the result are at different places between
+    elements.
     """
     block, result_block = -(-size // blocks), -(-result_size // blocks)
     moved, between = divmod(stride * result_block, dilation)
@@ -169,15 +171,15 @@ def window_halo(
 
 
 def _end(element: int, stride: int, extent: int, offset: int, dilation: int) -> int:
-    """The first element behind the window of an element of the result."""
+    """Returns the first element behind the window of an element of the result."""
     return (offset + stride * element + extent - 1) // dilation + 1
 
 
 @dataclass(frozen=True, slots=True)
 class FactorWindow:
-    """Windows along a factor, of `size` elements of an operand for `result_size`, as `window_halo` has them.
+    """Windows along a factor over `size` elements of an operand, for `result_size` of the result, as in `window_halo`.
 
-    Those of an operand that is a part of the result are as `part_halo` has them.
+    If the operand `is_part` of the result, they are as in `part_halo`.
     """
 
     factor: int
@@ -191,26 +193,26 @@ class FactorWindow:
     is_part: bool = False
 
     def halo(self, blocks: int) -> WindowHalo | None:
-        """Returns the halo of that many shards; None if it reaches beyond the neighbours."""
+        """Returns the halo of that many shards; None if `window_halo`, or `part_halo`, returns None."""
         if self.is_part:
             return part_halo(self.size, self.result_size, blocks, -self.offset)
         geometry = self.stride, self.extent, self.offset, self.dilation
         return window_halo(self.size, self.result_size, blocks, *geometry)
 
     def received(self, blocks: int) -> float:
-        """Returns what a device receives, in shards: all others if the halo reaches beyond the neighbours."""
+        """Returns the amount that a device receives, in shards: all other shards if there is no halo."""
         halo = self.halo(blocks)
         return blocks - 1 if halo is None else (halo.below + halo.above) / max(1, halo.block)
 
 
 def part_halo(size: int, result_size: int, blocks: int, start: int) -> WindowHalo | None:
-    """The halo of an operand that is the part of a result from `start` on; a device takes its block and all of that.
+    """Returns the halo of an operand that is the part of a result from `start` on; all of it and the shard are used.
 
-    None where a device needs more than its neighbours have.
+    Returns None if a device needs elements from beyond its neighbours.
     """
     block, result_block = -(-size // blocks), -(-result_size // blocks)
     below = above = 0
-    # What a device needs is linear in its number, but for where the operand begins and ends in the result.
+    # The halo of a shard is linear in its index, except where the operand begins and ends in the result.
     begin, end_of_all = start // max(1, result_block), (size + start) // max(1, result_block)
     for number in {0, begin, begin + 1, end_of_all - 1, end_of_all, blocks - 1}:
         if not 0 <= number < blocks:

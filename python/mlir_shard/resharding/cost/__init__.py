@@ -3,5 +3,5 @@
 """The costs of moves.
 
 `cost_model` has the objectives, `links` the times, `traffic` and `block_arrays` the elements received. `lower_bound`
-is the least that any plan can cost; `communication` is the cost of one collective of a local program.
+has the least bytes that any plan has to receive; `communication` is the cost of one collective of a local program.
 """

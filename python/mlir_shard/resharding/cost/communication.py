@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The communication of one collective of a local program: the bytes that devices receive, and the seconds that takes.
+"""The communication of one collective of a local program: the bytes that devices receive, and its seconds.
 
 Both agree with `link_times` and `step_traffic`, for collectives of which only groups and local tensors are known.
 """
@@ -59,7 +59,7 @@ class Communication:
         result_bytes: the bytes of all results of one device.
         element_bytes: the bytes of an element.
         received: the bytes received, if they do not follow from sizes: of permutations and exchanges of halos.
-        messages: the number of these, one after the other.
+        messages: the number of successive messages of these.
         receivers: for each device whether it receives anything, None if all do.
     """
 

@@ -133,7 +133,7 @@ def _bound(elements: Sequence[int], total: int, element_size: int) -> LowerBound
 
 
 def _shared_grid(source: TensorLayout, target: TensorLayout) -> Grid | None:
-    """Returns the grid of two layouts on one mesh; None if they share none."""
+    """Returns the grid of two layouts on one mesh; None if they share no grid."""
     if source.mesh != target.mesh:
         return None
     dims = (*source.sharding.dim_shardings, *target.sharding.dim_shardings)
@@ -151,7 +151,7 @@ def _lacking(source: TensorLayout, target: TensorLayout) -> list[int]:
     kept = np.ones(target.mesh.total_size, integers)
     if source.mesh.devices != target.mesh.devices:
         at_source = {device: position for position, device in enumerate(source.mesh.devices)}
-        # A device that is not in the source's mesh has nothing, whatever block is taken for it.
+        # A device that is not in the source's mesh holds nothing, whichever shard is used for it.
         order = [at_source.get(device, 0) for device in target.mesh.devices]
         held = [blocks[order] for blocks in held]
         kept = np.array([device in at_source for device in target.mesh.devices], integers)

@@ -16,7 +16,7 @@ from mlir_shard.resharding.cost.block_arrays import BlockArrays, Dims
 from mlir_shard.sharding.layout import block_size
 
 MOST_DEVICES = 4096
-"""The devices up to which messages are counted for each of them where shards are uneven."""
+"""The most devices for each of which messages are counted if shards are uneven."""
 
 
 class Traffic:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reshards around one op.
 
-`common_axes` and `op_assignment` choose the axes that it computes along, `op_reshards` has the reshards that follow.
-`cheapest_reshards` compares both with Shardy's choice by `op_cost`, of an `op_problem`; what reshards cost is in
-`reshard_prices`.
+`common_axes` has Shardy's choice of the axes that the op computes along, `op_assignment` the cheapest choice, and
+`op_reshards` the reshards for a choice. `cheapest_reshards` has the reshards of the cheapest choice by `op_cost`, for
+an `op_problem`; `reshard_prices` has the costs of reshards.
 """

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The axes along which an op is computed at the least cost: a native search bounds costs, and few are priced."""
+"""The axes along which an op costs least: a native search bounds costs, and few assignments are priced."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding.projection import cut_dimension
 
 MOST_PERMUTED = 3
-"""Up to so many axes and sub-axes in use, all may go to any factor in any order."""
+"""The most axes and sub-axes in use for which all may go to any factor, in any order."""
 MOST_COMBINED = 4
-"""Up to so many, in the order of the grid; of more, one."""
+"""The most axes in use for which all may go to any factor in the order of the grid; of more, only one axis may."""
 MOST_USED = 6
-"""With more, nothing is a candidate: planning reshards between such shardings takes seconds."""
+"""The most axes in use for which candidates exist: planning reshards between shardings with more axes takes seconds."""
 
 
 def grid_of(problem: OpProblem) -> Grid:
-    """The grid whose axes the shardings around an op are made of; ValueError where there is none."""
+    """Returns the grid whose axes the shardings around an op are made of. Raises ValueError if no grid has them."""
     lists = (
         factor.all_axes for tensor in problem.projection.tensors for factor in tensor.factors if factor is not None
     )
@@ -35,12 +35,12 @@ def grid_of(problem: OpProblem) -> Grid:
 
 
 def factor_candidates(problem: OpProblem, grid: Grid) -> tuple[tuple[GridAxes, ...], ...]:
-    """For each factor the lists of grid axes it may get, those that more of its tensors begin with first.
+    """Returns for each factor the lists of grid axes that it may get, first those that more of its tensors begin with.
 
-    Those are the begins of the lists that its tensors have, cut anywhere between grid axes, and each of these followed
-    by axes that are in use elsewhere, as far as above, if the factor divides evenly so. A factor that needs
-    replication has none but the empty list; none moves to a factor that needs neighbours, or that nothing is to
-    propagate along. ValueError where more than `MOST_USED` axes and sub-axes are in use.
+    They are the prefixes of the lists of its tensors, cut anywhere between grid axes, and each prefix followed by axes
+    in use elsewhere, within the limits above, if they divide the factor evenly. A factor that needs replication has
+    only the empty list. No axes move to a permutation factor, or to one that blocks propagation. Raises ValueError if
+    more than `MOST_USED` axes and sub-axes are in use.
     """
     rule, projection = problem.rule, problem.projection
     lists = [
@@ -90,20 +90,20 @@ def _divides(blocks: int, size: int) -> bool:
 
 
 MOST_NODES = 4000
-"""The nodes that a search reaches before it settles for what it has."""
+"""The most nodes that a search reaches before it returns the assignments so far."""
 MOST_PRICED = 40
-"""The assignments that it prices."""
+"""The most assignments that are priced."""
 MOST_COUNTED = 1 << 62
-"""The devices up to which it counts."""
-# A difference of a smaller share is none: costs are sums of floats.
+"""The most devices along all axes in use."""
+# Costs with a smaller relative difference are equal, as they are sums of floats.
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class OpAssignment:
-    """The axes of each factor and what they cost; `is_exact` where no other candidates cost less.
+    """The axes of each factor and their cost; `is_exact` if it is proved that no other candidates cost less.
 
-    `stays` where it is known without a search, as nothing is resharded or reduced.
+    `stays` is true if that is proved without a search, as nothing is resharded or reduced.
     """
 
     axes_per_factor: AxesPerFactor
@@ -113,9 +113,9 @@ class OpAssignment:
 
 
 def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MOST_NODES) -> OpAssignment:
-    """The cheapest of all assignments of candidates to factors and the known one, which it is where none is cheaper.
+    """Returns the cheapest assignment of candidates to factors, or the known one if no other is cheaper.
 
-    ValueError where the known one cannot be, or the axes in use share no grid or are too many.
+    Raises ValueError if the known one is not possible, or if the axes in use share no grid or are too many.
     """
     least = costs.known_if_least()
     if least is not None:
@@ -124,7 +124,7 @@ def cheapest_assignment(problem: OpProblem, costs: OpCosts, most_nodes: int = MO
 
 
 class CandidateSearch:
-    """Looks for the cheapest assignment among the candidates of the factors of one op."""
+    """A search for the cheapest assignment among the candidates of the factors of one op."""
 
     def __init__(self, problem: OpProblem, costs: OpCosts, grid: Grid, most_nodes: int) -> None:
         self._problem, self._costs, self._grid = problem, costs, grid
@@ -137,13 +137,13 @@ class CandidateSearch:
             raise ValueError(f"{self._num_used} devices are along the axes in use, more than {MOST_COUNTED}")
 
     def best(self) -> OpAssignment:
-        """The cheapest assignment, the first of those that cost the same, by what the native search bounds them with.
+        """Returns the cheapest of the known assignment and those of the native search; of equal ones, the first.
 
-        The one that may cost least by the moves of its tensors is priced first.
+        Assignments are priced in ascending order of their bounds.
         """
         best, place, least = self._costs.known, -1, self._costs.cost(self._costs.known)
         search = self.native()
-        # One more than are priced, which shows that there are more.
+        # One more than are priced, to detect whether there are more.
         most = MOST_PRICED + 1
         found, is_exact = search.below(least * (1 - TOLERANCE), self._most_nodes, most)
         priced = sorted((bound, number) for number, (_, bound, _) in enumerate(found[:MOST_PRICED]))
@@ -159,11 +159,11 @@ class CandidateSearch:
         return OpAssignment(best, least, is_exact)
 
     def axes(self, numbers: Sequence[int]) -> AxesPerFactor:
-        """The axes of each factor by the number of its candidate."""
+        """Returns the axes of each factor by the number of its candidate."""
         return tuple([of[number] for of, number in zip(self._merged, numbers, strict=True)])
 
     def native(self) -> AssignmentSearch:
-        """The native search, which bounds what assignments cost."""
+        """Returns the native search, which bounds the costs of assignments."""
         problem, costs = self._problem, self._costs
         rule, rates = problem.rule, costs.rates
         finest = self._grid.finest()
@@ -205,7 +205,7 @@ class CandidateSearch:
         )
 
     def _order(self) -> list[int]:
-        """The factors, those of the largest tensors first."""
+        """Returns the factors, those of the largest tensors first."""
         rule = self._problem.rule
         sizes = [0] * rule.num_factors
         for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
@@ -216,9 +216,9 @@ class CandidateSearch:
         return sorted(range(rule.num_factors), key=lambda factor: (-sizes[factor], factor))
 
     def _ask_dim(self, index: int, dim: int, numbers: list[int]) -> tuple[bool, bool, int, int]:
-        """A dimension of a tensor with the candidates of these numbers along its several factors, and if it can be so.
+        """Returns whether a dimension can have the candidates of these numbers along its factors, and `OpCosts.shards`.
 
-        A factor behind one that is not fully sharded cannot be sharded: its blocks would be strided.
+        A factor behind one that is not fully sharded cannot be sharded: its shards would be strided.
         """
         rule = self._problem.rule
         mapping = rule.tensor_mappings[index].dim_mappings[dim]

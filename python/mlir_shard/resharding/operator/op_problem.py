@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An op whose factors are to get axes of a mesh, and what a device computes when they have."""
+"""The problem of assigning axes of a mesh to the factors of an op, and the seconds that a device then computes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from mlir_shard.sharding.projection import ShardingProjection
 
 @dataclass(frozen=True)
 class OpProblem:
-    """An op whose factors are to get axes of `mesh`.
+    """An op to whose factors axes of `mesh` are assigned.
 
-    `shardings` are those that its operands have and its results are wanted in, `tensors` what these are, operands
-    first in both; None is one without sharding, which is replicated. None of them is unreduced. `windows` are those
-    known along permutation factors. An op that `indexes` combines no element with all others: it reads and writes.
-    Each of `summands` partial sums that are reduced together costs its part of the reduction.
+    `shardings` are those that operands have and results have to get, operands first; None is a replicated tensor
+    without a sharding. No sharding is unreduced. `tensors` are the shapes of the tensors, in the same order. `windows`
+    are those known along permutation factors. An op that `indexes` only reads and writes elements, and does not combine
+    each one with all others. Each of `summands` partial sums that are reduced together has its part of the cost of the
+    reduction.
     """
 
     rule: OpShardingRule
@@ -48,22 +49,22 @@ class OpProblem:
 
     @cached_property
     def own_meshes(self) -> tuple[Mesh, ...]:
-        """The mesh that each tensor is on; the op's if it is replicated."""
+        """The mesh of each tensor; the op's mesh if the tensor is replicated."""
         meshes = dict(self.meshes)
         return tuple([_own_mesh(sharding, meshes, self.mesh) for sharding in self.shardings])
 
     @property
     def form(self) -> Hashable:
-        """The key of `kept_axes`: all but the sizes."""
+        """The key of `kept_axes`, which has no sizes."""
         rule = self.rule
         factors = rule.reduction_factors, rule.need_replication_factors, rule.permutation_factors
         return rule.operand_mappings, rule.result_mappings, factors, self.shardings, self.mesh, self.meshes
 
     def kept_axes(self) -> AxesPerFactor | None:
-        """The axes of each factor with which nothing is resharded or reduced, whatever the sizes of the factors.
+        """Returns the axes of each factor with which nothing is resharded or reduced, for any sizes of the factors.
 
-        None where tensors disagree, or where that depends on sizes or on neighbours: a dimension is of several factors,
-        or a factor needs permutation.
+        Returns None if tensors disagree, or if the answer depends on sizes or on neighbours: a dimension has several
+        factors, or a factor needs permutation.
         """
         rule = self.rule
         if rule.permutation_factors or rule.has_compound_dimensions or set(self.own_meshes) != {self.mesh}:
@@ -81,7 +82,7 @@ class ComputeCosts:
         self._sizes: dict[Axes, int] = {}
 
     def size(self, axes: Axes) -> int:
-        """The number of devices along axes."""
+        """Returns the number of devices along axes."""
         found = self._sizes.get(axes)
         if found is None:
             found = self._sizes[axes] = total_size(axes, self._problem.mesh)
@@ -107,15 +108,15 @@ class ComputeCosts:
         return self._rates.seconds(operations, num_bytes)
 
     def cost_if_least(self, axes_per_factor: Sequence[Axes], others: float, move_latency: float) -> float | None:
-        """The cost along axes with which nothing is resharded or reduced, if it is seen that none cost less; else None.
+        """Returns the cost with axes for which nothing is resharded or reduced, if it is proved minimal; else None.
 
-        It is seen where the axes divide operands evenly. With others an operand loses an axis, and the op waits for it;
-        and a device computes its part of everything at least.
+        The proof requires that the axes divide operands evenly. With other axes an operand loses an axis, so the op
+        waits for a reshard, and a device computes at least its part of the op.
 
         Args:
-            axes_per_factor: the axes, which are those that the tensors have.
-            others: what is waited for besides, in seconds.
-            move_latency: what anything that is resharded waits at least, in seconds.
+            axes_per_factor: the axes, which are those of the tensors.
+            others: the seconds of other communication.
+            move_latency: the least latency of any reshard, in seconds.
         """
         mappings = self._problem.rule.operand_mappings
         of_operands = {factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices}
@@ -127,13 +128,13 @@ class ComputeCosts:
         return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
 
     def _is_even(self, index: int) -> bool:
-        """Whether the shards of a tensor are full where it is not resharded."""
+        """Returns whether the shards of a tensor are full if it is not resharded."""
         own, shape = self._problem.shardings[index], self._problem.tensors[index].shape
         dims = () if own is None else own.dim_shardings
         return not any(size % self.size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
 
     def _least(self, devices: int) -> float:
-        """Returns the least seconds of a device if the op is on so many."""
+        """Returns the least seconds that a device computes if the op is partitioned among `devices` devices."""
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0
@@ -143,7 +144,7 @@ class ComputeCosts:
 
 
 def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
-    """The mesh a tensor is on; the op's if it is replicated."""
+    """Returns the mesh of a tensor; the op's mesh if the tensor is replicated."""
     if sharding is None or sharding.is_fully_replicated:
         return mesh
     return mesh_of(sharding, meshes) or mesh

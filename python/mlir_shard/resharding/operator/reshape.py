@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reshapes: axes that fit the borders of factors, and groups of dimensions that are reshaped on their own."""
+"""Reshapes: axes that fit the borders of factors, and groups of dimensions that are reshaped independently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.sharding.rule import TensorMapping
 
 
 def axes_of_reshape(projection: ShardingProjection, rule: OpShardingRule, mesh: Mesh) -> tuple[Axes, ...]:
-    """The axes of each factor for an op with one operand and one result, where an axis overflows its factor."""
+    """Returns the axes of each factor for an op with one operand and one result, if an axis overflows its factor."""
     operand, result = projection.operands[0], projection.results[0]
     larger = operand if operand.sharding_size(mesh) >= result.sharding_size(mesh) else result
     axes = tuple(axis for factor in larger.factors if factor is not None for axis in factor.all_axes)
@@ -42,12 +42,12 @@ def _redistributed(
 
 
 def _give_out(axes: Axes, sizes: Sequence[int], mesh: Mesh) -> tuple[list[Axes], Axes]:
-    """Gives axes to slots of these sizes, the first first; and what is left from where an axis fits nowhere."""
+    """Returns the axes that slots of these sizes get, in order, and the axes from the first that fits in no slot."""
     room = list(sizes)
     given: list[Axes] = [()] * len(room)
     rest = list(axes)
     while rest:
-        # Slots are tried once in a row for what is left of one axis, as long as some take a part of it.
+        # All slots are tried in order for the rest of one axis, again as long as a slot takes a part of it.
         was_taken = False
         left: AxisRef | None = rest[0]
         for slot, size in enumerate(room):
@@ -67,7 +67,7 @@ def _give_out(axes: Axes, sizes: Sequence[int], mesh: Mesh) -> tuple[list[Axes],
 
 
 def _part(axis: AxisRef, room: int, mesh: Mesh) -> AxisRef | None:
-    """The major part of an axis that divides what is left of a slot; None where nothing of it does."""
+    """Returns the major part of an axis that divides the rest of a slot; None if no part does."""
     size = axis.size(mesh)
     common = gcd(room, size)
     if room <= 1 or (common == 1 and size != 1):
@@ -80,7 +80,7 @@ Shape = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class ReshapeGroup:
-    """Dimensions of the operand and of the result that hold the same elements; no smaller ones in them do."""
+    """A smallest group of dimensions of the operand and of the result that hold the same elements."""
 
     operand_dims: range
     result_dims: range
@@ -89,18 +89,18 @@ class ReshapeGroup:
 
     @property
     def is_pass_through(self) -> bool:
-        """Whether nothing changes but dimensions of size 1."""
+        """Whether only dimensions of size 1 change."""
         return max(map(_num_proper, (self.operand_sizes, self.result_sizes))) <= 1
 
     @property
     def is_proper_split(self) -> bool:
-        """Whether one dimension becomes several, none of them of size 1."""
+        """Whether one dimension is split into several, and no dimension has size 1."""
         is_split = len(self.operand_sizes) == 1 and len(self.result_sizes) > 1
         return is_split and 1 not in (*self.operand_sizes, *self.result_sizes)
 
 
 def reshape_groups(operand_shape: Shape, result_shape: Shape) -> tuple[ReshapeGroup, ...]:
-    """The groups of a reshape, from major to minor. Dimensions of size 1 at the end are groups of their own."""
+    """Returns the groups of a reshape, from major to minor. Dimensions of size 1 at the end are separate groups."""
     groups = []
     taken = [0, 0]
     shapes = (operand_shape, result_shape)
@@ -123,25 +123,25 @@ def reshape_groups(operand_shape: Shape, result_shape: Shape) -> tuple[ReshapeGr
 def holds_equal_blocks(
     before: TensorSharding, shape: Shape, after: TensorSharding, new_shape: Shape, mesh: Mesh
 ) -> bool:
-    """Whether the blocks of a tensor in one shape are, element by element, those in the other."""
+    """Returns whether the shards of a tensor in one shape are, element by element, those in the other."""
     return _strides(before, shape, mesh) == _strides(after, new_shape, mesh)
 
 
 def cuts_alike(before: TensorSharding, shape: Shape, after: TensorSharding, new_shape: Shape, mesh: Mesh) -> bool:
-    """Whether both shardings cut the elements in as many parts along each axis, even if at other places."""
+    """Returns whether both shardings cut the elements into equally many parts along each axis, at any places."""
     return _prefixes(before, shape, mesh) == _prefixes(after, new_shape, mesh)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """An axis, and how far its blocks are apart or how many parts there are before it cuts."""
+    """An axis, with the distance between its shards or the number of parts before it cuts them."""
 
     axis: AxisRef
     where: int
 
 
 def _strides(sharding: TensorSharding, shape: Shape, mesh: Mesh) -> list[_Cut]:
-    """The elements between the blocks of each axis, from major to minor, sub-axes merged where they continue."""
+    """Returns the elements between the shards of each axis, from major to minor; sub-axes that continue are merged."""
     cuts: list[_Cut] = []
     for dim, of in reversed(list(enumerate(sharding.dim_shardings))):
         stride = prod(shape[dim + 1 :]) * block_size(shape[dim], of.sharded_size(mesh))
@@ -159,7 +159,7 @@ def _strides(sharding: TensorSharding, shape: Shape, mesh: Mesh) -> list[_Cut]:
 
 
 def _prefixes(sharding: TensorSharding, shape: Shape, mesh: Mesh) -> list[_Cut]:
-    """The parts that the elements are in before each axis cuts them further, sub-axes merged where they continue."""
+    """Returns the number of parts of the elements before each axis cuts them; sub-axes that continue are merged."""
     merged: list[_Cut] = []
     is_whole = False
     for dim, of in enumerate(sharding.dim_shardings):
@@ -171,7 +171,7 @@ def _prefixes(sharding: TensorSharding, shape: Shape, mesh: Mesh) -> list[_Cut]:
             else:
                 merged.append(_Cut(axis, parts))
             parts *= axis.size(mesh)
-        # What comes next continues this dimension where nothing of it is left to cut.
+        # The next dimension continues this one if this one cannot be cut further.
         is_whole = of.sharded_size(mesh) == shape[dim] or (is_whole and shape[dim] == 1)
     return merged
 

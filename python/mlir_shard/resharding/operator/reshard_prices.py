@@ -15,7 +15,7 @@ from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import DimensionSharding, Mesh, TensorSharding
 
 MOST_STATES = 20
-"""The states that the search for a plan reaches if only its price is wanted."""
+"""The most states that the search for a plan reaches if only its price is wanted."""
 MOST_CACHED = 1 << 14
 """The prices that are cached: the least recently used are evicted."""
 
