@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running sharded programs: `execute(module, inputs)` runs a global module on MPI ranks or devices of PJRT.
+"""Execution of sharded programs: `execute(module, inputs)` runs a global module on MPI ranks or PJRT devices.
 
-compile      global module -> the program of a rank
+compile      global module -> the per-device program
 lowering     tensors and collectives -> the LLVM dialect, by host passes
 execution    global inputs and results of a program
-backends     what a program is lowered to, and what runs that
-mpi          ranks under mpiexec
-pjrt         devices in a process with jax
-verify       the sharded program's results against the unsharded one's
+backends     the lowering and the engine of each way to run a program
+mpi          MPI ranks, started by mpiexec
+pjrt         PJRT devices in one process, which imports jax
+verify       comparison of the results of the sharded and the unsharded program
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["RunError", "execute"]
 
 
 def __getattr__(name: str) -> Any:
-    # A rank loads this package before it forks, so nothing else is loaded here.
+    # A rank imports this package before it forks, so this file imports nothing else.
     if name == "execute":
         from mlir_shard.runtime.execution import execute
 

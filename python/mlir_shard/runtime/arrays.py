@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of a program as NumPy arrays: element types, random inputs and blocks of a tensor.
+"""Tensors of a program as NumPy arrays: element types, random inputs and shards of a tensor.
 
-An element type is named as MLIR writes it. Between processes, and in compiled code, arrays have the storage type: that
-of the elements, but unsigned integers for the element types that NumPy has only with the package ml_dtypes.
+Element types have their names in MLIR's syntax. Between processes and in compiled code, arrays have the storage dtype:
+that of the elements, or unsigned integers for element types that NumPy supports only with the package ml_dtypes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STORAGE: dict[str, Any] = dict.fromkeys(_OF_ML_DTYPES, np.uint8) | {
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """The type of a tensor: its shape and the name of its element type. A scalar is one of rank 0, named otherwise."""
+    """The type of a tensor: its shape and the name of its element type. A scalar has rank 0 and no shape in text."""
 
     shape: tuple[int, ...]
     element_type: str
@@ -64,17 +64,17 @@ class TensorSpec:
 
 
 def is_supported(element_type: str) -> bool:
-    """Whether tensors of this element type can be passed to a compiled program."""
+    """Returns whether tensors of this element type can be passed to a compiled program."""
     return element_type in _STORAGE
 
 
 def storage_dtype(element_type: str) -> np.dtype[Any]:
-    """The dtype of arrays in compiled code."""
+    """Returns the dtype of arrays in compiled code."""
     return np.dtype(_STORAGE[element_type])
 
 
 def numpy_dtype(element_type: str) -> np.dtype[Any]:
-    """The dtype of arrays as users see them; RunError for one of ml_dtypes if that is not installed."""
+    """Returns the dtype of the user's arrays; raises RunError if it requires ml_dtypes, which is not installed."""
     if element_type not in _OF_ML_DTYPES:
         return storage_dtype(element_type)
     try:
@@ -85,19 +85,19 @@ def numpy_dtype(element_type: str) -> np.dtype[Any]:
 
 
 def is_float(element_type: str) -> bool:
-    """Whether results of this element type depend on the order of operations."""
+    """Returns whether elements are floats or complex: their results depend on the order of operations."""
     return element_type.startswith(("f", "bf")) or is_complex(element_type)
 
 
 def is_complex(element_type: str) -> bool:
-    """Whether elements have a real and an imaginary part, two floats one after the other."""
+    """Returns whether elements are complex numbers: a real and an imaginary part, two consecutive floats."""
     return element_type.startswith("complex")
 
 
 def checked(name: str, array: Array, spec: TensorSpec) -> Array:
-    """`array` in storage form, C-contiguous; RunError that names the argument where shape or dtype are not `spec`'s."""
+    """Returns `array` in storage form, C-contiguous; raises RunError if its shape or dtype differs from `spec`."""
     expected = numpy_dtype(spec.element_type)
-    # NumPy's files know no types of ml_dtypes: such an array comes back as bytes without a meaning.
+    # NumPy's file format does not support the types of ml_dtypes: it loads such an array as raw bytes.
     if spec.element_type in _OF_ML_DTYPES and array.dtype == np.dtype(f"V{expected.itemsize}"):
         array = array.view(expected)
     if array.shape != spec.shape:
@@ -108,12 +108,12 @@ def checked(name: str, array: Array, spec: TensorSpec) -> Array:
 
 
 def presented(array: Array, element_type: str) -> Array:
-    """An array in storage form as users see it."""
+    """Returns an array in storage form with the dtype of the user's arrays."""
     return array.view(numpy_dtype(element_type))
 
 
 def stored(array: Array) -> Array:
-    """An array as users see it in storage form, C-contiguous."""
+    """Returns a user's array in storage form, C-contiguous."""
     array = np.ascontiguousarray(array).reshape(array.shape)
     return array.view(f"u{array.dtype.itemsize}") if array.dtype.name in _OF_ML_DTYPES.values() else array
 
@@ -121,8 +121,8 @@ def stored(array: Array) -> Array:
 def random(spec: TensorSpec, generator: np.random.Generator, positive: bool = False) -> Array:
     """Returns a random array.
 
-    Floats, and both parts of complex numbers, are from a standard normal distribution; positive floats are from 0.5 to
-    1.5, and integers from 0 to 9, or as far as the type goes.
+    Floats, and both parts of complex numbers, have a standard normal distribution. If `positive` is set, floats are
+    uniform between 0.5 and 1.5. Integers are from 0 to 9, those of 4 bits from 0 to 7, those of 1 or 2 bits 0 or 1.
     """
     dtype = numpy_dtype(spec.element_type)
     if is_complex(spec.element_type):
@@ -138,9 +138,9 @@ def random(spec: TensorSpec, generator: np.random.Generator, positive: bool = Fa
 
 
 def cut(array: Array, box: Box | None, local_shape: Sequence[int]) -> Array:
-    """The block of `array` in `box`, with zeros after it where the block is shorter than `local_shape`.
+    """Returns the shard of `array` at `box`, padded with zeros to `local_shape`.
 
-    Without a box it is all zeros.
+    Without a box the shard is all zeros.
     """
     block = np.zeros(tuple(local_shape), array.dtype)
     if box is None:
@@ -150,5 +150,5 @@ def cut(array: Array, box: Box | None, local_shape: Sequence[int]) -> Array:
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape for messages."""
+    """Returns a shape as text for messages."""
     return "x".join(map(str, shape)) if shape else "()"

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ways to run a program: by what passes it is made local, to what it is lowered, and what runs that."""
+"""The ways to run a program: the passes that partition it, the lowering of the local program, and the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLLECTIVES = (SHARD, STABLEHLO)
 
 _PIPELINES = {
     SHARD: DEFAULT_PIPELINES,
-    # StableHLO's collectives need even shards, in what functions take and return too.
+    # StableHLO's collectives require even shards, of function arguments and results too.
     STABLEHLO: Pipelines(
         "shard-propagate,sdy-update-non-divisible-input-output-shardings", "shard-spmdize{collectives=stablehlo}"
     ),
@@ -44,8 +44,8 @@ _PIPELINES = {
 class Backend:
     """A way to run programs.
 
-    pipelines: what makes a module local, where nothing else is asked for; lower: makes of that what the engines take;
-    engine: runs the sharded program; alone: runs the one without sharding.
+    pipelines: the default pipelines that partition a module; lower: the lowering of local programs for the engines;
+    engine: runs the sharded program; alone: runs the unsharded program.
     """
 
     pipelines: Pipelines
@@ -102,7 +102,7 @@ def backend(
             engine = LaunchedEngine(mpi, timeout, observe, repeat, threads, kept)
             implementation = launched.join(mpi).implementation
         else:
-            # The wheel, which is not needed to compile, is looked for when the program is run.
+            # The wheel is looked up when the program is run: compilation does not need it.
             implementation = MPICH if mpi == WHEEL else MpiInstallation.find(mpi).implementation
             engine = MpiEngine(timeout, mpi, observe, repeat, threads)
         # Ranks that a launcher has started may be on machines with other CPUs.
@@ -118,7 +118,7 @@ def backend(
 
 
 def _pipelines(collectives: str, options: Mapping[str, str]) -> Pipelines:
-    """The pipelines of a dialect of collectives, with those of their options that are not empty."""
+    """Returns the pipelines for a dialect of collectives, with the options that are not empty."""
     found = _PIPELINES[collectives]
     given = [f"{name}={value}" for name, value in options.items() if value]
     if not given:

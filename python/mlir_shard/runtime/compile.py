@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a global module with sharding annotations to the program that each rank runs, and the one without sharding."""
+"""Compilation of a global module with sharding annotations to the per-device program and to the unsharded program."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from mlir_shard.transforms.normalize.shard_drop_callbacks import callbacks
 
 PROPAGATED, LOCAL = "propagated", "local"
 
-# Called with the name of a stage, `PROPAGATED` or `LOCAL`, and the module after it.
+# Is called with the name of a stage, `PROPAGATED` or `LOCAL`, and the module after it.
 Watch = Callable[[str, Any], None]
 
-# Makes of texts of local modules, and the name of the function to run, what an engine takes.
+# Lowers local modules, given as text with the name of the function to run, to the form that an engine takes.
 Lower = Callable[[Sequence[str], str], list[Lowered]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pipelines:
-    """How a global module becomes a local one: `propagate` decides all shardings, then `spmdize` goes by them."""
+    """The pipelines that partition a global module: `propagate` decides all shardings, `spmdize` applies them."""
 
     propagate: str = "shard-propagate"
     spmdize: str = "shard-spmdize"
@@ -47,10 +47,10 @@ class Pipelines:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The program of the ranks, and, where asked for, the program that runs alone and has no sharding.
+    """The sharded program and, if requested, the unsharded program, which runs alone.
 
-    coarsest: the coarsest float type by way of which each result of that is computed, see `precision`.
-    precise: compiles that in f64; None where it cannot be.
+    coarsest: for each result of the unsharded program the coarsest float type in its computation, see
+    `verify.coarsest_floats`. precise: compiles the unsharded program in f64; returns None if that is impossible.
     """
 
     sharded: Program
@@ -75,8 +75,8 @@ def compile_module(
 ) -> Compiled:
     """Compiles a function of a global module for `ranks` ranks, by default as many as its mesh has devices.
 
-    Device d of the mesh is rank d. The module is left as it is. `lower` gives the form that the engine runs, by
-    default the LLVM dialect. RunError where it cannot be compiled, or holds native code without `trust_native`.
+    Device d of the mesh is rank d. The module is not modified. `lower` produces the form that the engine runs, by
+    default the LLVM dialect. Raises RunError if compilation fails, or the module has untrusted native code.
     """
     if not trust_native:
         check_trusted(module)
@@ -115,7 +115,7 @@ def _compile(
         unsharded = _called_from_outside(module, entry)
         drop_sharding(unsharded)
         coarsest = verify.coarsest_floats(unsharded, interface.entry_function(unsharded, entry))
-        # What a composite has to compute is its decomposition.
+        # The decomposition of a composite defines its result.
         lower_registered(unsharded, composites=False)
         set_devices(unsharded, 1)
         texts.append(_text(unsharded, entry))
@@ -129,7 +129,7 @@ def _compile(
 
 
 def _check_callbacks(local: Any) -> None:
-    """RunError names the calls of the process that traced the program."""
+    """Raises RunError, which names the callbacks into the process that traced the program, if any exist."""
     found = callbacks(local)
     if found:
         what = "calls back into the process that traced the program"
@@ -148,7 +148,7 @@ def _precise(unsharded: Any, alone: Program, lower: Lower) -> Program | None:
 
 
 def _called_from_outside(module: Any, entry: str) -> Any:
-    """A copy whose function `entry` is public: passes take out private ones that nothing in the module calls."""
+    """Returns a copy whose function `entry` is public: passes erase unused private functions."""
     copied = module.operation.clone()
     attributes = interface.entry_function(copied, entry).attributes
     if "sym_visibility" in attributes:
@@ -158,7 +158,7 @@ def _called_from_outside(module: Any, entry: str) -> Any:
 
 def _run(module: Any, pipeline: str, given: set[str]) -> None:
     def report_once(one: Diagnostic) -> None:
-        # Both pipelines may warn of the same.
+        # Both pipelines may emit the same warning.
         if (text := str(one)) not in given:
             given.add(text)
             print(text, file=sys.stderr, flush=True)
@@ -173,7 +173,7 @@ def _run(module: Any, pipeline: str, given: set[str]) -> None:
 
 
 def _text(module: Any, entry: str) -> str:
-    """With tensors alone to take and give, and with locations: what cannot be lowered is reported where it stands."""
+    """Returns a module as text with locations for errors, after making the entry take and return only tensors."""
     interface.cross_as_tensors(module, interface.entry_function(module, entry))
     text: str = module.operation.get_asm(enable_debug_info=True)
     return module.operation.get_asm(enable_debug_info=True) if drop_foreign_attributes(module, text) else text

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running programs on global arrays: inputs are checked and cut, results put together."""
+"""Execution of programs on global arrays: checks and partitions inputs, and assembles results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlir_shard.sharding.layout import Box
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result of a program, put together: the global array, and what ranks do not agree on, empty if they do."""
+    """A global result of a program; `disagreement` describes copies on ranks that differ, and is empty if none do."""
 
     port: Port
     array: Array
@@ -42,9 +42,9 @@ def execute(
     """Shards a global module with annotations, runs a function of it on devices and returns its global results.
 
     Args:
-        module: the `ir.Module`, in tensors, annotated for sdy or with upstream's `shard`; it is left as it is.
-        inputs: one global array for each argument, of its shape and dtype: of rank 0 for a scalar, none for a token.
-        ranks: how many there are; if the module has a mesh, one for each of its devices, as by default.
+        module: the `ir.Module`, on tensors, with annotations of sdy or of upstream's `shard`; it is not modified.
+        inputs: a global array of the shape and dtype of each argument, of rank 0 for scalars; none for tokens.
+        ranks: the number of ranks; if the module has a mesh, the number of its devices, which is the default.
         function: the name of the function.
         pipelines: the passes that shard the module, by default those of the engine.
         engine: `mpi` for ranks on this machine, `pjrt` for virtual devices of its CPU, or a result of `backend`.
@@ -72,14 +72,14 @@ def execute(
 
 
 def run_program(program: Program, inputs: Sequence[Array], engine: Engine) -> list[Result]:
-    """The results of a program for global inputs; arrays are as users see them. RunError as in `execute`."""
+    """Runs a program on global inputs and returns its results, with the user's dtypes; raises RunError as `execute`."""
     stored = check_inputs(program, inputs)
     by_rank = engine.run(program, stored)
     return [assemble(port, [of_rank[index] for of_rank in by_rank]) for index, port in enumerate(program.results)]
 
 
 def check_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
-    """The inputs in storage form; RunError names the first that does not fit."""
+    """Returns the inputs in storage form; raises RunError for the first that does not match its argument."""
     check_count(program, inputs)
     return [check_input(port, given) for port, given in zip(program.arguments, inputs, strict=True)]
 
@@ -101,13 +101,13 @@ def check_input(port: Port, given: Any) -> Array:
 
 
 def random_inputs(program: Program, seed: int) -> list[Array]:
-    """Random inputs for a program, the same for the same seed."""
+    """Returns random inputs for a program, equal for equal seeds."""
     generator = np.random.default_rng(seed)
     return [arrays.random(port.spec, generator, port.positive) for port in program.arguments]
 
 
 def assemble(port: Port, blocks: Sequence[Array]) -> Result:
-    """Puts a result together from the local tensors of all ranks."""
+    """Assembles a result from the local tensors of all ranks."""
     element_type = port.spec.element_type
     whole = np.zeros(port.spec.shape, arrays.storage_dtype(element_type))
     presented = arrays.presented(whole, element_type)

@@ -49,18 +49,18 @@ def path(name: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern selects a name, as it is or as a path."""
+    """Returns whether a pattern selects a name, either literally or as a path."""
     escaped = pattern.replace("[", "[[]")
     return fnmatchcase(name, escaped) or fnmatchcase(path(name), path(pattern))
 
 
 def select(specs: Sequence[Any] | Mapping[Any, Any], names: Sequence[str], kind: str) -> list[Any]:
-    """Returns the spec of each of `names`, None for one without.
+    """Returns the spec of each of `names`; None for a name without a spec.
 
     Args:
         specs: one for each name, in order, or a mapping from indices and patterns, of which the first match applies.
         names: of all arguments or results.
-        kind: what they are, for messages.
+        kind: `argument` or `result`, for messages.
 
     Raises:
         ValueError: there are more specs than names, or an index or pattern selects nothing.
@@ -93,7 +93,7 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def named_values(function: Any) -> Iterable[tuple[str, Any]]:
-    """Yields each op of a function, in its regions too, with the name of its location or, without one, of the op."""
+    """Yields each op of a function, nested ones too, with the name of its location, or else the name of the op."""
     pending = [op.operation for op in reversed(function.regions[0].blocks[0].operations)]
     while pending:
         op = pending.pop()
@@ -103,7 +103,7 @@ def named_values(function: Any) -> Iterable[tuple[str, Any]]:
 
 
 def mesh_symbol(module: Any, mesh: Any) -> str:
-    """Returns the name under which a module defines a mesh, after defining it if it does not."""
+    """Returns the symbol name of a mesh in a module; defines the mesh if the module does not."""
     known = sdy.meshes(module)
     for name, one in known.items():
         if one == mesh:

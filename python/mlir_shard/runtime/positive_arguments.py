@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which arguments of a program have to be positive for its numbers to be any, such as variances."""
+"""Finds arguments of a program that must be positive, such as variances, because its results would be NaN otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.op_names import op_names
 
 _GENERIC = "linalg.generic"
-# By name: which operand.
+# By op name: the operand that must be positive.
 _OF_POSITIVE = {
     **dict.fromkeys(op_names("stablehlo", "sqrt rsqrt log log_plus_one power"), 0),
     **dict.fromkeys(op_names("math", "sqrt rsqrt log log10 log1p log2 powf"), 0),
@@ -37,9 +37,9 @@ _PRODUCTS = frozenset({"stablehlo.multiply", "arith.mulf", "tosa.mul"})
 
 
 def positive_arguments(function: Any) -> frozenset[int]:
-    """Returns the numbers of the arguments of a function of whose sums it takes square roots or logarithms.
+    """Returns the numbers of the arguments that must be positive for square roots, logarithms and powers to be defined.
 
-    Arguments that go through loops and calls are not among them.
+    Arguments that pass through loops or calls are not included.
     """
     block = function.regions[0].blocks[0]
     numbers = {argument: number for number, argument in enumerate(block.arguments)}
@@ -58,7 +58,7 @@ def positive_arguments(function: Any) -> frozenset[int]:
 
 
 def _sources(value: Any) -> list[Any]:
-    """The values that have to be positive for `value` to be."""
+    """Returns the values that must be positive for `value` to be positive."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         nest = owner.owner.operation

@@ -19,12 +19,12 @@ PEAK_BYTES: Final = "program:peak_bytes"
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An argument or a result.
+    """An argument or a result of a program.
 
-    name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: the shard of one rank, which is
-    padded where its box is smaller; boxes: the part of the global tensor that each rank holds, None for one that is not
-    in the mesh, whose local tensor is of zeros; sharding: for tables; donated: whether a call may overwrite it;
-    positive: whether the program takes its square root or logarithm.
+    name: as in diagnostics, for example `argument 0`; spec: the global tensor; local: the shard of one rank, padded if
+    its box is smaller; boxes: the part of the global tensor that each rank holds, or None for a rank outside the mesh,
+    whose local tensor is all zeros; sharding: as text for tables; donated: whether a call may overwrite it; positive:
+    whether random values of it must be positive, see `positive_arguments`.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Lowered:
 
     Attributes:
         text: the module.
-        code: an object file for CPUs as this machine's; empty if each rank compiles the module.
+        code: an object file for CPUs like this machine's; empty if each rank compiles the module.
         compile_time: the seconds that it took to compile.
     """
 
@@ -53,10 +53,10 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program of each of `ranks` devices: the function `entry` of a module, in the form that its engine takes.
+    """The per-device program for `ranks` devices: the function `entry` of a module, in the form that its engine takes.
 
-    In the LLVM dialect the function takes and returns local tensors as memrefs, by its C interface
-    (`llvm.emit_c_interface`); in StableHLO as they are, see `xla_module`, and it is called `main`.
+    In the LLVM dialect the function takes and returns local tensors as memrefs through its C interface
+    (`llvm.emit_c_interface`); in StableHLO it takes and returns tensors, and its name is `main`, see `xla_module`.
     """
 
     lowered: Lowered
@@ -72,7 +72,7 @@ class Program:
 
     @property
     def peak_bytes(self) -> int | None:
-        """The most memory that a call needs on a rank, as predicted: arguments, intermediate values and results.
+        """The predicted peak memory of a call on a rank, in bytes: arguments, intermediate values and results.
 
         None if the module has no prediction.
         """
@@ -81,24 +81,24 @@ class Program:
 
 
 class Held:
-    """A tensor that devices hold, in their local form."""
+    """A tensor whose shards the devices hold."""
 
 
 class Devices(Protocol):
-    """Devices that hold a compiled program, and tensors, until they are closed.
+    """Devices that hold a compiled program and tensors until they are closed.
 
-    Every method raises RunError if a device fails; then all have ended.
+    Every method raises RunError if a device fails; then all devices have ended.
     """
 
     def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
-        """Runs the program on global inputs in storage form, or tensors that devices hold as arguments or results.
+        """Runs the program on inputs that are global arrays in storage form, or tensors that the devices hold.
 
-        It is called `repeat` times with the same inputs, to measure times; donated inputs have to be arrays then.
+        The program runs `repeat` times on the same inputs, to measure times; donated inputs must then be arrays.
         """
         ...
 
     def put(self, index: int, array: Array) -> Held:
-        """Returns an argument, by its number, from a global array in storage form; it stays on the devices."""
+        """Puts a global array in storage form on the devices, as the argument number `index`."""
         ...
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:

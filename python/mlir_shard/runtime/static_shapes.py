@@ -15,13 +15,13 @@ Shapes = Mapping[int | str, int | Sequence[int]]
 
 
 def make_static(module: Any, shapes: Shapes, function: str = "main") -> None:
-    """Makes a program static, in place.
+    """Replaces the dynamic dimensions of a program by static sizes, in place.
 
     Args:
         module: the module.
         shapes: shapes of arguments, by index, name or pattern, and sizes of dimension variables of `jax.export`:
             `{"x": (32, 16), "batch": 32}`.
-        function: the name of the function that is the program.
+        function: the name of the program's entry function.
 
     Raises:
         PassFailure: a shape does not fit, or a dimension is left without a size.

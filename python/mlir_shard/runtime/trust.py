@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a module is data or code: which of its operations could do more than compute on tensors, see docs/trust.md.
+"""Finds native code in modules: operations that could do more than compute on tensors, see docs/trust.md.
 
-A module is compiled to machine code and runs with the rights of its user. What computes on tensors cannot name a
-function of the system or an address.
+A module is compiled to machine code and runs with the rights of its user. Operations that only compute on tensors
+cannot refer to addresses or functions of the system.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _NATIVE_DIALECTS = frozenset(
     {"acc", "amdgpu", "arm_neon", "arm_sme", "arm_sve", "async", "emitc", "gpu", "llvm", "mpi", "nvgpu", "nvvm", "omp"}
     | {"ptr", "rocdl", "sparse_tensor", "spirv", "vcix", "wasmssa", "x86", "xegpu", "xevm"}
 )
-# Ops of other dialects that make addresses, or take a buffer for larger than it is.
+# Ops of other dialects that create addresses, or access memory beyond a buffer.
 _NATIVE_OPS = frozenset({"memref.extract_aligned_pointer_as_index", "memref.reinterpret_cast", "memref.view"})
 _FUNCTION = "func.func"
-# What becomes a use of a symbol, by the attribute with the name.
+# Ops that use a symbol, with the attribute that names it.
 _NAMED_BY = {"func.call": "callee", "func.constant": "value"}
 
 
 def check_trusted(module: Any) -> None:
-    """Refuses a module that holds native code.
+    """Rejects a module that contains native code.
 
     Args:
-        module: the module as it was given, before any lowering.
+        module: the module as given by the user, before any lowering.
 
     Raises:
-        RunError: the diagnostics name each operation that could do more than compute on tensors.
+        RunError: the module contains native code; the diagnostics name each such operation.
     """
     found = native_code(module)
     if found:

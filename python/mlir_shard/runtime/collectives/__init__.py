@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives on MPI.
 
-`shard_collectives` and `stablehlo_collectives` legalize the two dialects of collectives on tensors, `shard_to_mpi`
-lowers them on memory. Below these: `point_to_point` messages, `group_exchange` in a group, `groups`, `element_types`,
-`buffers`, and the calls in `library`.
+`shard_collectives` and `stablehlo_collectives` legalize collectives of the two dialects on tensors; `shard_to_mpi`
+lowers them to MPI on memory. They use `point_to_point` for messages, `group_exchange` for collectives in a group,
+`groups`, `element_types`, `buffers`, and `library` for the calls.
 """

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors as the contiguous memory that a message is in, and cut into blocks along a dimension, one after the other.
+"""Tensors as contiguous memory for messages, and as contiguous blocks along a dimension.
 
-Everything is built at the current insertion point.
+All operations are built at the current insertion point.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _BITS = {"index": 64, "i1": 8}
 
 
 def read(tensor: Any) -> Any:
-    """The memory of a tensor, to read only."""
+    """Returns the memory of a tensor, read-only."""
     type_ = ir.MemRefType.get(tensor.type.shape, tensor.type.element_type)
     return _bufferization.ToBufferOp(type_, tensor, read_only=True).result
 
 
 @contextmanager
 def kept(module: Any) -> Iterator[None]:
-    """Keeps a pass from folding reads of tensors, which bufferization has to see where they are.
+    """Prevents passes in the context from folding reads of tensors: bufferization needs them in place.
 
-    It would read the memory that a tensor came from, whatever the tensor's place is then.
+    A folded read would be of the tensor's original memory, even if bufferization puts the tensor in other memory.
     """
     for op in operations_named(module, _READ):
         with ir.InsertionPoint(op), op.location:
@@ -48,41 +48,41 @@ def kept(module: Any) -> Iterator[None]:
 
 
 def room(tensor_type: Any) -> Any:
-    """New memory for a tensor; the deallocation pipeline frees it."""
+    """Allocates memory for a tensor; the deallocation pipeline frees it."""
     return _memref.AllocOp(ir.MemRefType.get(tensor_type.shape, tensor_type.element_type), [], []).result
 
 
 def copy(tensor: Any) -> Any:
-    """New memory that holds a tensor."""
+    """Returns a copy of a tensor in new memory."""
     target = room(tensor.type)
     _memref.CopyOp(read(tensor), target)
     return target
 
 
 def tensor(memory: Any, tensor_type: Any) -> Any:
-    """The tensor in new memory, which is not written to afterwards but through it."""
+    """Returns the tensor in new memory, which is later written to only through this tensor."""
     return _bufferization.ToTensorOp(tensor_type, memory, restrict=True, writable=True).result
 
 
 def pointer(memory: Any) -> Any:
-    """Where memory begins, as a pointer of LLVM."""
+    """Returns the address of memory as an LLVM pointer."""
     return pointer_at(_memref.ExtractAlignedPointerAsIndexOp(memory).result)
 
 
 def pointer_at(address: Any) -> Any:
-    """A pointer of LLVM to an address, which is an index."""
+    """Returns an LLVM pointer to an address, which is an index."""
     as_integer = _arith.IndexCastOp(ir.IntegerType.get_signless(64), address).result
     return _llvm.IntToPtrOp(ir.Type.parse("!llvm.ptr"), as_integer).result
 
 
 def strides(type_: Any) -> tuple[int, ...] | None:
-    """The strides of memory in elements; None where one is not known."""
+    """Returns the strides of a memref type in elements; None if a stride is dynamic."""
     found, _ = type_.get_strides_and_offset()
     return None if any(map(type_.is_dynamic_stride_or_offset, found)) else tuple(found)
 
 
 def is_movable(element_type: Any) -> bool:
-    """Whether elements are in memory as 1, 2, 4, or 8 bytes, or two times that."""
+    """Returns whether elements are signless and have 1, 2, 4 or 8 bytes in memory, or are pairs of such elements."""
     if isinstance(element_type, ir.ComplexType):
         return is_movable(element_type.element_type)
     if isinstance(element_type, ir.IntegerType) and not element_type.is_signless:
@@ -96,7 +96,7 @@ def is_movable(element_type: Any) -> bool:
 
 
 def count_and_datatype(tensor_type: Any) -> tuple[int, str]:
-    """How many elements of which MPI datatype, by its name, have the bits of a tensor; its elements are movable."""
+    """Returns the count and the name of the MPI datatype that cover the bits of a tensor of movable elements."""
     element_type, count = tensor_type.element_type, prod(tensor_type.shape)
     if isinstance(element_type, ir.ComplexType):
         element_type, count = element_type.element_type, 2 * count
@@ -108,7 +108,7 @@ def _bits(element_type: Any) -> int:
 
 
 def split(value: Any, dim: int, blocks: int) -> Any:
-    """The `blocks` equal blocks of a tensor along `dim`, stacked along a new first dimension."""
+    """Splits a tensor into equal `blocks` along `dim` and returns these stacked along a new first dimension."""
     shape = list(value.type.shape)
     block = [*shape[:dim], shape[dim] // blocks, *shape[dim + 1 :]]
     if prod(shape[:dim]) == 1:
@@ -118,7 +118,7 @@ def split(value: Any, dim: int, blocks: int) -> Any:
 
 
 def join(stacked: Any, dim: int) -> Any:
-    """The concatenation along `dim` of blocks that are stacked along a first dimension."""
+    """Returns the concatenation along `dim` of blocks that are stacked along the first dimension."""
     blocks, *block = stacked.type.shape
     if prod(block[:dim]) != 1:
         stacked = shard.transpose(stacked, [*range(1, dim + 1), 0, *range(dim + 1, len(block) + 1)])

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Element types that MPI can send and reduce in place of those that it cannot.
+"""Element types that MPI can send and reduce, as replacements of types that it cannot.
 
-A floating-point number becomes an integer of the same order, or is converted and back.
+A floating-point number is mapped to an integer that preserves the order, or converted to another type and back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNORDERED = 14
 
 
 def integers(value: Any, *, nan_is_greatest: bool) -> Any:
-    """A tensor of f32 or f64 as integers of the same width; NaN is the greatest of them, or else the least."""
+    """Returns a tensor of f32 or f64 as integers in the same order; NaN is the greatest of them, or else the least."""
     type_ = _with_elements(value.type, ir.IntegerType.get_signless(value.type.element_type.width))
     ordered = _with_magnitude_flipped(_arith.bitcast(type_, value))
     most = 2 ** (type_.element_type.width - 1)
@@ -31,12 +31,12 @@ def integers(value: Any, *, nan_is_greatest: bool) -> Any:
 
 
 def floats(ordered: Any, type_: Any) -> Any:
-    """The tensor of `type_` that was made such integers."""
+    """Returns the tensor of `type_` that `integers` has mapped to `ordered`."""
     return _arith.bitcast(type_, _with_magnitude_flipped(ordered))
 
 
 def _with_magnitude_flipped(bits: Any) -> Any:
-    """All bits but the sign flipped where that is set: the greater a negative float, the less its magnitude."""
+    """Flips all bits but the sign of negative numbers: a greater negative float has a smaller magnitude."""
     magnitude = _splat(bits.type, 2 ** (bits.type.element_type.width - 1) - 1)
     is_negative = _arith.cmpi(_LESS, bits, _splat(bits.type, 0))
     return _arith.select(is_negative, _arith.xori(bits, magnitude), bits)
@@ -53,9 +53,9 @@ _ORDERED = ("max", "min")
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """How a tensor value goes in and comes out: `enter` and `leave` build at the current insertion point.
+    """The conversion of a tensor before and after a collective; both build at the current insertion point.
 
-    reduction: the reduction to do on what is carried, where there is one.
+    reduction: the reduction of the converted tensors; empty if they are only moved.
     """
 
     enter: Callable[[Any], Any]
@@ -64,7 +64,7 @@ class Carrier:
 
 
 def for_moving(element_type: Any) -> Carrier | None:
-    """The carrier of a tensor that is only moved, None where there is none."""
+    """Returns the carrier for a tensor that is only moved; None if none exists."""
     if buffers.is_movable(element_type):
         return _as_is("")
     if isinstance(element_type, ir.IntegerType) and element_type.is_signless and element_type.width < 8:
@@ -75,9 +75,9 @@ def for_moving(element_type: Any) -> Carrier | None:
 
 
 def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
-    """The carrier of a tensor that is reduced, None where there is none.
+    """Returns the carrier for a tensor that is reduced; None if none exists.
 
-    reduction: as `shard` names it. A sum of i1 is their `or`, as in StableHLO.
+    reduction: the name in the dialect `shard`. A sum of i1 is their `or`, as in StableHLO.
     """
     if reduction not in mpi_library.REDUCTIONS:
         return None
@@ -124,12 +124,12 @@ def _by(
 
 
 def _signless(element_type: Any, reduction: str = "") -> Carrier:
-    """Only the type changes; these casts meet those around the operations that StableHLO's lowering makes signless."""
+    """Changes only the type; the casts fold with those around operations that StableHLO's lowering makes signless."""
     return _by(_cast, _cast, element_type, ir.IntegerType.get_signless(element_type.width), reduction)
 
 
 def _with_sign(element_type: Any, reduction: str) -> Carrier:
-    """With the topmost bit flipped, unsigned integers are ordered as those with a sign are."""
+    """Flips the most significant bit, so that the signed comparison orders unsigned integers correctly."""
     inner = _signless(element_type)
 
     def flip(value: Any) -> Any:
@@ -139,7 +139,7 @@ def _with_sign(element_type: Any, reduction: str) -> Carrier:
 
 
 def _ordered(element_type: Any, reduction: str) -> Carrier:
-    """Floats as integers: MPI's own comparison loses NaN."""
+    """Maps floats to integers: MPI's own comparison drops NaN."""
     wide = element_type if element_type.width >= 32 else ir.F32Type.get()
 
     def enter(value: Any) -> Any:
@@ -162,9 +162,9 @@ def _with_elements(type_: Any, element_type: Any) -> Any:
 
 
 def convert(value: Any, element_type: Any) -> Any | None:
-    """A tensor with elements of another type, at the current insertion point; None where that is not known how.
+    """Converts a tensor to another element type at the current insertion point; returns None if it cannot.
 
-    Integers without a sign are signed, but for i1, which is 0 or 1. Conversions that lose digits round or cut them.
+    Signless integers are signed, except i1, which is 0 or 1. Lossy conversions round or truncate.
     """
     operation = _operation(value.type.element_type, element_type)
     return None if operation is None else operation(_with_elements(value.type, element_type), value)

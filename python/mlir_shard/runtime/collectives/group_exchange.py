@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives among the devices of a group as MPI has them: on blocks along a first dimension.
+"""Collectives among the devices of a group in the form of MPI: on blocks along the first dimension.
 
-Each value is built at the current insertion point.
+All operations are built at the current insertion point.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlir_shard.runtime.collectives.library import STATUS_IGNORE, WORLD, Communi
 from mlir_shard.runtime.launch import mpi_library
 
 _arith = host.dialect("arith")
-# Shifts and halos have those before.
+# Shifts and halo updates use the tags before.
 _PERMUTATION_TAG = 3
 
 
@@ -32,45 +32,45 @@ class GroupExchange:
         self._calls = calls
 
     def all_gather(self, value: Any, group: Group) -> Any:
-        """The tensors of the group, stacked, on each of its devices; past a short group they are undefined."""
+        """Returns the stacked tensors of the group; entries beyond the size of a smaller group are undefined."""
         return self._move("MPI_Allgather", value, value.type, _stacked(value.type, group), group)
 
     def all_to_all(self, stacked: Any, group: Group) -> Any:
-        """Of each device's blocks the one with this device's number, stacked: each block moves once."""
+        """Returns the stacked blocks with this device's number, one of each device: each block moves once."""
         return self._move("MPI_Alltoall", stacked, _block(stacked.type), stacked.type, group)
 
     def gather(self, value: Any, group: Group, root: Any) -> Any:
-        """The tensors of the group, stacked, on its device number `root`; undefined on the others."""
+        """Returns the stacked tensors of the group on its device number `root`; undefined on the others."""
         return self._move("MPI_Gather", value, value.type, _stacked(value.type, group), group, root)
 
     def scatter(self, stacked: Any, group: Group, root: Any) -> Any:
-        """The block with this device's number of those that device number `root` has stacked."""
+        """Returns the block with this device's number among the stacked blocks of device number `root`."""
         block = _block(stacked.type)
         return self._move("MPI_Scatter", stacked, block, block, group, root)
 
     def broadcast(self, value: Any, group: Group, root: Any) -> Any:
-        """The tensor of device number `root`."""
+        """Returns the tensor of device number `root`."""
         memory = buffers.copy(value)
         count, datatype = buffers.count_and_datatype(value.type)
         self._calls.call("MPI_Bcast", [buffers.pointer(memory), count, datatype, root, self._communicators.of(group)])
         return buffers.tensor(memory, value.type)
 
     def all_reduce(self, value: Any, group: Group, reduction: str) -> Any:
-        """The reduction over the group, on each of its devices."""
+        """Returns the reduction over the group, on each of its devices."""
         return self._reduce("MPI_Allreduce", value, value.type, group, reduction)
 
     def reduce_scatter(self, stacked: Any, group: Group, reduction: str) -> Any:
-        """The reduction over the group of the blocks with this device's number."""
+        """Returns the reduction over the group of the blocks with this device's number."""
         return self._reduce("MPI_Reduce_scatter_block", stacked, _block(stacked.type), group, reduction)
 
     def reduce(self, value: Any, group: Group, reduction: str, root: Any) -> Any:
-        """The reduction over the group on its device number `root`; anything on the others."""
+        """Returns the reduction over the group on its device number `root`; undefined on the others."""
         return self._reduce("MPI_Reduce", value, value.type, group, reduction, root)
 
     def permute(self, value: Any, targets: Sequence[int | None], sources: Sequence[int | None]) -> Any:
-        """The tensor of the source of this rank, zeros where that is nobody.
+        """Returns the tensor of the source of this rank; zeros if it has no source.
 
-        targets, sources: for each rank the one it sends to and the one it receives from, None for nobody.
+        targets, sources: for each rank the rank that it sends to and the rank that it receives from, or None.
         """
         memory = buffers.copy(_zeros(value.type)) if None in sources else buffers.room(value.type)
         sent, received = (buffers.pointer(one) for one in (buffers.read(value), memory))
@@ -93,7 +93,7 @@ class GroupExchange:
         return buffers.tensor(memory, type_)
 
     def _move(self, name: str, value: Any, block: Any, type_: Any, group: Group, *root: Any) -> Any:
-        """The tensor of `type_` that a call receives for `value`, both counted in blocks of the type `block`."""
+        """Returns the tensor of `type_` that a call receives for `value`; its counts are those of the type `block`."""
         memory, counted = buffers.room(type_), buffers.count_and_datatype(block)
         sent, received = (buffers.pointer(one) for one in (buffers.read(value), memory))
         self._calls.call(name, [sent, *counted, received, *counted, *root, self._communicators.of(group)])
@@ -109,7 +109,7 @@ def _block(stacked_type: Any) -> Any:
 
 
 def _zeros(type_: Any) -> Any:
-    """A tensor whose elements have no bit set."""
+    """Returns a tensor of zeros."""
     element = type_.element_type
     if isinstance(element, ir.ComplexType):
         zeros = ir.Attribute.parse(f"dense<(0.0, 0.0)> : {type_}")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The devices that a collective joins, by grid axes or by lists, and where each of them stands in its group."""
+"""Device groups of collectives, given by grid axes or by lists, and the position of each device in its group."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _shard = host.dialect("shard")
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroup:
-    """Those that differ along `axes` alone, each of a size other than 1, on the grid of that name and shape.
+    """The devices that differ only along `axes` of a grid, given by its name and shape; no axis has size 1.
 
-    The first axis is the outermost in the order of the group, whatever its place in the grid.
+    The first axis is the outermost in the order of the group, regardless of its position in the grid.
     """
 
     grid: str
@@ -33,7 +33,7 @@ class DeviceGroup:
 
     @staticmethod
     def along(grid: str, shape: tuple[int, ...], axes: Sequence[int]) -> DeviceGroup:
-        """The group along `axes`, without those of size 1."""
+        """Returns the group along `axes`, of which those of size 1 are dropped."""
         return DeviceGroup(grid, shape, tuple(axis for axis in axes if shape[axis] != 1))
 
     @property
@@ -43,7 +43,7 @@ class DeviceGroup:
 
     @property
     def size(self) -> int:
-        """How many devices are in one group."""
+        """The number of devices in one group."""
         return prod(self.sizes)
 
     @property
@@ -57,11 +57,11 @@ class DeviceGroup:
         return not self.others and self.axes == tuple(sorted(self.axes))
 
     def own_coordinates(self) -> list[Any]:
-        """This device's position along each axis of the group."""
+        """Returns this device's position along each axis of the group."""
         return shard.process_index(self.grid, self.axes) if self.axes else []
 
     def colour_and_key(self) -> tuple[Any, Any]:
-        """The number of this device's group and its place in it, as integers of 32 bits."""
+        """Returns the number of this device's group and the device's position in it, as i32."""
         others, colour = self.others, index.constant(0)
         if others:
             colour = index.linear(shard.process_index(self.grid, others), [self.shape[axis] for axis in others])
@@ -69,11 +69,11 @@ class DeviceGroup:
         return index.to_integer(colour, 32), index.to_integer(key, 32)
 
     def own_rank(self) -> Any:
-        """This device's position in the grid."""
+        """Returns this device's position in the grid."""
         return _shard.process_linear_index(grid=self.grid)
 
     def rank_at(self, rank: Any, coordinates: Sequence[Any], target: Sequence[Any]) -> Any:
-        """The position in the grid of the device at `target` in the group where `rank` is at `coordinates`."""
+        """Returns the position in the grid of the device at `target` in the group where `rank` is at `coordinates`."""
         for axis, here, there in zip(self.axes, coordinates, target, strict=True):
             steps = index.subtract(there, here)
             rank = index.add(rank, index.multiply(steps, index.constant(prod(self.shape[axis + 1 :]))))
@@ -84,14 +84,14 @@ _cf = host.dialect("cf")
 
 
 def named(op: Any, attribute: str) -> list[int | None] | None:
-    """The multi-index along the axes of the operation, None for what is known only at run time; None if not given."""
+    """Returns the multi-index along the operation's axes, with None for dynamic indices; None without the attribute."""
     if attribute not in op.attributes:
         return None
     return [None if number == shard.DYNAMIC else number for number in elements(op.attributes[attribute])]
 
 
 def coordinates(op: Any, attribute: str, shape: Sequence[int]) -> list[Any]:
-    """The multi-index without axes of size 1, as values; the program ends at run time where one is out of range."""
+    """Returns the multi-index without axes of size 1, as values; the program aborts if one is out of range."""
     numbers = named(op, attribute) or []
     dynamic = iter(list(op.operands)[1:])
     found: list[Any] = []
@@ -107,7 +107,7 @@ def coordinates(op: Any, attribute: str, shape: Sequence[int]) -> list[Any]:
 
 
 def demand(condition: Any, op: Any, message: str) -> None:
-    """Ends the program at run time with a message, and where in the text it comes from, unless a condition holds."""
+    """Builds an assertion that aborts the program with a message and the location of `op` unless a condition holds."""
     _cf.AssertOp(condition, ir.StringAttr.get(str(diagnostic.at("error", message, op.location))))
 
 
@@ -117,19 +117,19 @@ _tensor = host.dialect("tensor")
 
 @dataclass(frozen=True, slots=True)
 class ListedGroups:
-    """The ranks of each group in its order; each of `ranks` ranks is in one at most, or else alone."""
+    """The ranks of each group in its order. Each of `ranks` ranks is in at most one; a rank in none is alone."""
 
     groups: tuple[tuple[int, ...], ...]
     ranks: int
 
     @property
     def size(self) -> int:
-        """How many devices are in the largest group."""
+        """The number of devices in the largest group."""
         return max(map(len, self.groups), default=1)
 
     @property
     def is_even(self) -> bool:
-        """Whether all groups are of one size, and all devices in one."""
+        """Whether all groups have the same size, and every device is in a group."""
         return sum(map(len, self.groups)) == self.ranks and all(len(group) == self.size for group in self.groups)
 
     @property
@@ -138,7 +138,7 @@ class ListedGroups:
         return self.groups == (tuple(range(self.ranks)),)
 
     def sizes(self) -> list[int]:
-        """How many are in the group of each rank."""
+        """Returns the number of devices in the group of each rank."""
         found = [1] * self.ranks
         for group in self.groups:
             for rank in group:
@@ -146,7 +146,7 @@ class ListedGroups:
         return found
 
     def colour_and_key(self) -> tuple[Any, Any]:
-        """The number of this rank's group and its place in it, as integers of 32 bits."""
+        """Returns the number of this rank's group and the rank's position in it, as i32."""
         colours, keys = [len(self.groups) + rank for rank in range(self.ranks)], [0] * self.ranks
         for colour, group in enumerate(self.groups):
             for key, rank in enumerate(group):
@@ -158,7 +158,7 @@ Group = DeviceGroup | ListedGroups
 
 
 def of_own_rank(numbers: Sequence[int]) -> Any:
-    """Of numbers of 32 bits, one for each rank, that of this one, at the current insertion point."""
+    """Returns this rank's entry of numbers of 32 bits, one for each rank, at the current insertion point."""
     element = ir.IntegerType.get_signless(32)
     type_ = ir.RankedTensorType.get([len(numbers)], element)
     entries = [ir.IntegerAttr.get(element, number) for number in numbers]

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of the MPI library at the current insertion point, and a communicator for each kind of device group.
+"""Calls of the MPI library at the current insertion point, and a communicator for each device group.
 
-Calls are in the binary interface of one implementation. A communicator is made when the program first runs.
+Calls use the binary interface of one implementation. Communicators are created when the program first runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORLD = "MPI_COMM_WORLD"
 
 
 class Library:
-    """The functions and the predefined handles of the library that a module uses, each declared once."""
+    """The functions and predefined handles of the library that a module uses, each declared once."""
 
     def __init__(self, module: Any, abi: MpiAbi) -> None:
         self.abi = abi
@@ -35,29 +35,29 @@ class Library:
     def call(self, name: str, arguments: Sequence[Any]) -> None:
         """Calls the function `name`.
 
-        What it returns is not looked at: errors end the ranks, as is the default of MPI.
+        Its return code is ignored: errors end the ranks, which is the default of MPI.
 
         Args:
-            arguments: values, ints of C, or names of predefined handles as in MPI.
+            arguments: values, integers that become C ints, or names of predefined handles in MPI.
         """
         values = [self._argument(one) for one in arguments]
         types = ", ".join(str(value.type) for value in values)
-        # Upstream's lowering of the mpi dialect uses a declaration that is there.
+        # Upstream's lowering of the mpi dialect reuses an existing declaration.
         self._declare(name, f"llvm.func @{name}({types}) -> i32")
         _llvm.CallOp(ir.IntegerType.get_signless(32), values, [], [], callee=name)
 
     @property
     def stored_type(self) -> Any:
-        """The type of a handle in memory, an integer."""
+        """The type of a handle in memory, which is an integer."""
         return ir.IntegerType.get_signless(64 if self.abi.passes_pointers else 32)
 
     def stored(self, name: str) -> Any:
-        """The predefined handle `name`, as in memory."""
+        """Returns the predefined handle `name` in the form that is stored in memory."""
         handle = self._argument(name)
         return _llvm.PtrToIntOp(self.stored_type, handle).result if self.abi.passes_pointers else handle
 
     def from_stored(self, value: Any) -> Any:
-        """A handle that was in memory, as functions take it."""
+        """Returns a handle loaded from memory in the form that functions take."""
         return _llvm.IntToPtrOp(_pointer_type(), value).result if self.abi.passes_pointers else value
 
     def _argument(self, given: Any) -> Any:
@@ -81,17 +81,17 @@ class Library:
 
 
 def integer(value: int) -> Any:
-    """An int of C."""
+    """Returns a constant C int."""
     return _arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
 
 
 def rank() -> Any:
-    """The number of this rank in the world, an int of C."""
+    """Returns the number of this rank in the world, a C int."""
     return _of_world("mpi.comm_rank")
 
 
 def size() -> Any:
-    """How many ranks there are in the world, an int of C."""
+    """Returns the number of ranks in the world, a C int."""
     return _of_world("mpi.comm_size")
 
 
@@ -106,7 +106,7 @@ def _pointer_type() -> Any:
 
 _memref = host.dialect("memref")
 _scf = host.dialect("scf")
-# No communicator is 0.
+# No communicator has the value 0.
 _NOT_MADE = 0
 
 
@@ -119,7 +119,7 @@ class Communicators:
         self._names: dict[Group, str] = {}
 
     def of(self, group: Group) -> Any:
-        """The communicator of a group as an argument for `Library.call`, at the current insertion point."""
+        """Returns the communicator of a group as an argument for `Library.call`, at the current insertion point."""
         if group.is_world:
             return WORLD
         if group not in self._names:
@@ -127,7 +127,7 @@ class Communicators:
         return self._calls.from_stored(_memref.LoadOp(self._variable(self._names[group]), []).result)
 
     def make(self, entry: Any) -> None:
-        """Declares the variables, and has the function `entry` make what is asked for, unless that is done."""
+        """Declares the variables, and makes the function `entry` create the communicators in its first call."""
         if not self._names:
             return
         for name in self._names.values():

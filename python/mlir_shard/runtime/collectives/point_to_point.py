@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Messages between devices: send, receive, shift, halo update and linear indices of neighbours of `shard`.
+"""Lowering of messages between devices in `shard`: send, receive, shift, halo updates and indices of neighbours.
 
-Each collective of `shard` is also checked here before it is lowered, for everything that would give a wrong program.
+It also verifies each collective of `shard` before it is lowered, so that none gives a wrong program.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Messages:
             function = function.parent.operation
         begin = ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0])
         with begin:
-            # What is sent stays as it was until the message has been taken, in whatever region it was sent.
+            # The sent memory must not change until the message is received, so it is allocated in the function's entry.
             memory = buffers.room(value.type)
             request = _memref.AllocOp(ir.MemRefType.get([1], self._calls.stored_type), [], []).result
             _memref.StoreOp(self._calls.stored("MPI_REQUEST_NULL"), request, [index.constant(0)])
@@ -217,7 +217,7 @@ class Messages:
         own = group.own_rank()
         other = group.rank_at(own, group.own_coordinates(), target)
         if None not in (groups.named(op, attribute) or ()):
-            # One device is named for all. Where each computes another one, as in a permutation, that may be itself.
+            # All devices name the same device. If each computes a different one, as in a permutation, it may be itself.
             does = _DOES[op.name]
             groups.demand(index.differ(own, other), op, f"'{op.name}': a device would {does} itself")
         return index.to_integer(other, 32)
@@ -263,13 +263,13 @@ def update_halo(op: Any, group: DeviceGroup, calls: Library) -> Any:
     for dim in reversed(dims):
         along, (below, above) = DeviceGroup.along(group.grid, group.shape, split[dim]), halos[dim]
         end = shape[dim] - above
-        # The size of what moves, where it is sent from and received at, and how far along the axes it goes.
+        # The size of the halo, the positions that it is sent from and received at, and its distance along the axes.
         for size, sent, received, steps in ((below, end - below, 0, 1), (above, below, end, -1)):
             if size and along.axes:
                 box = [*extents[:dim], size, *extents[dim + 1 :]]
                 start = [*offsets[:dim], received, *offsets[dim + 1 :]]
                 block = shard.extract_slice(value, [*offsets[:dim], sent, *offsets[dim + 1 :]], box)
-                # The block that is there is kept where there is no neighbour.
+                # The halo keeps its content on devices without a neighbour.
                 memory = buffers.copy(shard.extract_slice(value, start, box))
                 target, source = (_rank_nearby(along, by, calls.abi.proc_null) for by in (steps, -steps))
                 _send_and_receive(calls, (buffers.read(block), target), (memory, source), block.type, _HALO_TAG)

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of upstream's shard dialect on element types that can be sent and reduced as they are.
+"""Legalization of upstream's shard collectives to element types that MPI can send and reduce.
 
-This is done before anything else is lowered, while types still show what is unsigned. The collectives stay what they
-are, and pure where they are: equal ones are merged and dead ones dropped on the way to `shard_to_mpi`.
+It runs before any other lowering, while types still distinguish unsigned integers. The operations keep their names and
+side effects, so that passes before `shard_to_mpi` merge equal collectives and drop dead ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HALO = "shard.update_halo"
 
 
 def legalize(module: Any, entry: str) -> None:
-    """Rewrites the collectives of a local module; RunError names one that cannot be lowered."""
+    """Rewrites the collectives of a local module; raises RunError at one that cannot be lowered."""
     for op in operations_named(module, "shard.shard"):
         raise error(f"'{op.name}' has no lowering to MPI: the program is not that of one device", op)
     found = operations_named(module, *_REDUCING, *_MOVING, _HALO)
@@ -55,7 +55,7 @@ def _for_moving(op: Any) -> Carrier:
 
 
 def _carry_reduced(op: Any) -> None:
-    """Elements are of the result's type before they are reduced."""
+    """Converts the operand to the result's element type before the reduction, and to a type that MPI can reduce."""
     value, element_type = op.operands[0], op.result.type.element_type
     carrier = element_types.for_reducing(element_type, shard.reduction_of(op))
     if carrier is None:

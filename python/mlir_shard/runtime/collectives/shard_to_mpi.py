@@ -1,16 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Upstream's shard collectives as MPI: all those that move data; indices and slices are left to upstream.
+"""Lowering of upstream's shard collectives to MPI: those that move data. Indices and slices are left to upstream.
 
-What `convert-shard-to-mpi` does with them, as seen by running it and in its source:
-- It has nothing for all_to_all, broadcast, gather, recv, reduce, scatter, send and shift.
+Limitations of `convert-shard-to-mpi`, as observed by running it and in its source:
+- all_to_all, broadcast, gather, recv, reduce, scatter, send and shift are not lowered.
 - Elements of f16, bf16, i1 and index have no MPI datatype there: the ranks abort.
-- Along all axes of a grid the order of the axes is lost, and blocks come in the order of the ranks.
-- A gather of blocks of size 1 is taken for the identity, which is then no valid program.
-- Without axes all ranks take part rather than none but oneself; tensors without elements are refused.
-- A slice of a tensor without elements is refused.
-- Halos and neighbours are along one axis a dimension, and halos go from rank to rank, one after the other.
-- Sizes of halos that are values become no valid program.
+- If a collective has all axes of a grid, their order is lost, and blocks are in the order of the ranks.
+- A gather of blocks of size 1 is lowered to the identity, which is invalid IR.
+- Without axes all ranks take part instead of the rank alone; tensors without elements are rejected.
+- A slice of a tensor without elements is rejected.
+- Halos and neighbours are along one axis per dimension, and halos are sent from rank to rank sequentially.
+- Dynamic sizes of halos give invalid IR.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _INDICES = frozenset({"shard.process_linear_index", "shard.process_multi_index"}
 
 
 def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> Library:
-    """Lowers the collectives of a module that `collectives.legalize` has seen, for the function `entry` to run.
+    """Lowers the legalized collectives of a module whose entry function is `entry`.
 
-    With them goes what `stand_ins` stand for. Calls are in the interface `abi`; returns what declares more of them.
+    It also replaces the calls of `stand_ins`. Calls use the interface `abi`; returns the library, for further calls.
     """
     grids, calls = shard.grids(module), Library(module, abi)
     communicators = Communicators(module, calls)
@@ -75,7 +75,7 @@ def lower(module: Any, entry: Any, stand_ins: StandIns, abi: MpiAbi) -> Library:
 
 
 def _demand_ranks(found: Sequence[Any], entry: Any, grids: point_to_point.Grids) -> None:
-    """Has the program end at once where there are not as many ranks as devices on its grids."""
+    """Makes the program abort at its start if the number of ranks is not the number of devices of its grids."""
     sizes = {prod(point_to_point.group_of(op, grids).shape): op for op in reversed(found)}
     if len(sizes) > 1:
         counts = " and ".join(map(str, sorted(sizes)))

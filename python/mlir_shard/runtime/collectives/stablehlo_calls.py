@@ -23,7 +23,7 @@ from mlir_shard.runtime.collectives.groups import ListedGroups
 from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.launch import mpi_library
 
-# Builds the result of a call from its operands, in front of the call.
+# Builds the result of a call from its operands, before the call.
 Lowering = Callable[[Sequence[Any], GroupExchange], Any]
 
 
@@ -36,7 +36,7 @@ class StandIns:
         self._declarations: list[Any] = []
 
     def call(self, type_: Any, operands: Sequence[Any], lowering: Lowering) -> Any:
-        """Returns a result of `type_` that `lowering` builds later; elements are of types that MPI carries."""
+        """Returns a result of `type_` that `lowering` builds later; element types must be supported by MPI."""
         name = f"mlir_shard.collective_{len(self._lowerings)}"
         types = ", ".join(str(value.type) for value in operands)
         declaration = ir.Operation.parse(f"func.func private @{name}({types}) -> {type_}")
@@ -62,7 +62,7 @@ _tensor = host.dialect("tensor")
 
 
 class GroupCollectives:
-    """The collectives of one operation; they raise RunError at the operation if MPI cannot carry its elements."""
+    """The collectives of one operation. They raise RunError at the operation if MPI does not support its elements."""
 
     def __init__(self, op: Any, stand_ins: StandIns) -> None:
         self._op = op
@@ -84,7 +84,7 @@ class GroupCollectives:
         return stablehlo.reshape(entry, [])
 
     def all_gather(self, value: Any, groups: ListedGroups, dim: int) -> Any:
-        """Returns the tensors of the group, joined along `dim`; the part that a short group lacks is undefined."""
+        """Returns the tensors of the group, joined along `dim`; missing parts of a smaller group are undefined."""
         shape = list(value.type.shape)
         shape[dim] *= groups.size
         return self._moved(
@@ -120,13 +120,13 @@ class GroupCollectives:
         )
 
     def all_reduce(self, value: Any, groups: ListedGroups, reduction: str) -> Any | None:
-        """Returns the reduction over the group, as `shard` names it; None if MPI has none for the elements."""
+        """Returns the reduction over the group, named as in `shard`; None if MPI has none for the element type."""
         return self._reduced(
             value, list(value.type.shape), reduction, lambda one, kind, exchange: exchange.all_reduce(one, groups, kind)
         )
 
     def reduce_scatter(self, value: Any, groups: ListedGroups, dim: int, reduction: str) -> Any | None:
-        """Returns this device's shard along `dim` of the reduction over the group; None as in `all_reduce`."""
+        """Returns this device's shard along `dim` of the reduction over the group, or None as `all_reduce` does."""
         shape = list(value.type.shape)
         shape[dim] //= groups.size
 
@@ -174,7 +174,7 @@ class Reduction:
         self._kind = None if combiner is None else combiner.value
 
     def promoted(self, value: Any) -> Any:
-        """Returns the tensor with elements of the type in which they are reduced."""
+        """Converts a tensor to the element type of the reduction."""
         element_type = value.type.element_type if self._block is None else self._block.arguments[0].type.element_type
         return value if value.type.element_type == element_type else stablehlo.convert(value, element_type)
 
@@ -187,7 +187,7 @@ class Reduction:
         return self._folded(stacked, groups, collectives)
 
     def scattered(self, value: Any, groups: ListedGroups, dim: int, collectives: GroupCollectives) -> Any:
-        """Returns this device's shard along `dim` of that reduction."""
+        """Returns this device's shard along `dim` of the reduction of the tensors of its group."""
         found = self._by_mpi(value, lambda part, kind: collectives.reduce_scatter(part, groups, dim, kind))
         if found is not None:
             return found
@@ -199,7 +199,7 @@ class Reduction:
             return None
         if self._kind != _SUM or not isinstance(value.type.element_type, ir.ComplexType):
             return reduce(value, self._kind)
-        # Sums of complex numbers are those of their parts.
+        # Sums of complex numbers are sums of their parts.
         part = ir.RankedTensorType.get(value.type.shape, value.type.element_type.element_type)
         real, imaginary = (reduce(stablehlo.build(name, part, value), _SUM) for name in ("real", "imag"))
         if real is None or imaginary is None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO's collectives, and its numbers of devices, as calls that stand for what MPI does."""
+"""Legalization of StableHLO's collectives and device ids to placeholder calls, which are lowered to MPI later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlir_shard.runtime.collectives.stablehlo_devices import Processes
 
 
 def legalize(module: Any) -> StandIns:
-    """Rewrites the collectives of a local module; RunError names one that cannot be lowered to MPI."""
+    """Rewrites the collectives of a local module; raises RunError at one that cannot be lowered to MPI."""
     stand_ins = StandIns(module)
     for op in operations_named(module, *_LEGALIZATIONS):
         for value in (*op.operands, *op.results):
@@ -73,7 +73,7 @@ def _broadcast(op: Any, processes: Processes, devices: GroupCollectives) -> list
     members = {device for group in groups.groups for device in group}
     if len(members) == processes.devices:
         return values
-    # Devices in no group get zeros.
+    # Devices in no group receive zeros.
     number = devices.of_device([int(device in members) for device in range(processes.devices)])
     is_member = stablehlo.convert(number, stablehlo.boolean())
     return [stablehlo.select(is_member, value, stablehlo.splat(value.type, 0)) for value in values]

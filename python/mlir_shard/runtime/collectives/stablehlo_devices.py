@@ -24,7 +24,7 @@ from mlir_shard.sharding import Mesh
 from mlir_shard.sharding.layout import device_groups
 
 _DEVICES = "mlir_shard.devices"
-# The attributes in which frontends and XLA keep them.
+# The attributes of frontends and XLA for these numbers.
 _REPLICAS = "mhlo.num_replicas"
 _PARTITIONS = "mhlo.num_partitions"
 
@@ -40,7 +40,7 @@ class Processes:
     """The numbers of devices, replicas and partitions; device r · partitions + p is partition p of replica r.
 
     If a module lacks the numbers of replicas and partitions, or their product is not its number of devices, both are
-    None. The replica and the partition of a device then have the number of the device, as with the engine `pjrt`.
+    None. Both ids of a device, of its replica and of its partition, are then its number, as with the engine `pjrt`.
     """
 
     devices: int
@@ -94,7 +94,7 @@ Groups = tuple[tuple[int, ...], ...]
 PAIRS = "source_target_pairs"
 _CHANNEL = "channel_handle"
 _GLOBAL_IDS = "use_global_device_ids"
-# A frontend may leave the type of a channel open.
+# A frontend may leave the type of a channel unset (0).
 _BETWEEN_DEVICES = (0, 1)
 _OF_ONE_KIND = frozenset({"stablehlo.all_to_all", "stablehlo.collective_broadcast", "stablehlo.collective_permute"})
 
@@ -137,7 +137,7 @@ def pairs_of(op: Any, processes: Processes) -> Groups:
 
 
 def strategy_of(op: Any) -> Strategy:
-    """Returns the strategy by the channel of a collective; raises RunError if that is one to or from a host."""
+    """Returns the strategy that a collective's channel implies; raises RunError if it is to or from a host."""
     channel = _channel(op)
     if op.name in _OF_ONE_KIND:
         return Strategy.CROSS_PARTITION if channel > 0 else Strategy.CROSS_REPLICA
@@ -147,7 +147,7 @@ def strategy_of(op: Any) -> Strategy:
 
 
 def _channel(op: Any) -> int:
-    """Returns the number of the channel, 0 without one; raises RunError if it is not between devices."""
+    """Returns the number of the channel, or 0 without a channel; raises RunError if it is not between devices."""
     if _CHANNEL not in op.attributes:
         return 0
     number, type_ = stablehlo.channel_numbers(op.attributes[_CHANNEL])
@@ -182,10 +182,10 @@ def _of_devices(op: Any, lists: Groups, processes: Processes) -> Groups:
     numbers = [number for numbers in lists for number in numbers]
     ids = _ids(op, numbers, processes)
     _check_numbers(op, numbers, ids.count, "is in its replica groups more than once")
-    # Without lists all are one group.
+    # Empty replica groups mean one group of all.
     lists = lists if numbers else (tuple(range(ids.count)),)
     if strategy_of(op) is Strategy.CROSS_REPLICA_AND_PARTITION:
-        # Partition 0 of each replica of the group comes first.
+        # Partition 0 of each replica of the group is first.
         return tuple(
             tuple(ids.device(number, other) for other in range(ids.others) for number in group) for group in lists
         )
@@ -215,7 +215,7 @@ def _along_axes(op: Any, ref: str | Mesh, processes: Processes) -> Groups:
 
 
 def _mesh(op: Any, name: str) -> Mesh:
-    """Returns the mesh of a name in the module, or that of the grid made from it; raises RunError without one."""
+    """Returns the mesh with a name, or the mesh of the grid made from it; raises RunError if neither exists."""
     module = sdy.enclosing_module(op)
     meshes = sdy.meshes(module)
     for one in module.regions[0].blocks[0].operations:

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memref descriptors of a call by the C interface, laid out once for all calls: small programs take microseconds.
+"""The memref descriptors of calls through the C interface, laid out once: calls of small programs take microseconds.
 
-The descriptor of a tensor is two pointers, allocated and aligned, the offset, then sizes and strides in elements.
+The descriptor of a tensor has two pointers, allocated and aligned, the offset, then sizes and strides in elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlir_shard.runtime.arrays import Array, TensorSpec
 from mlir_shard.runtime.error import RunError
 
 _WORD = 8
-# Places in a descriptor.
+# Positions in a descriptor.
 _ALIGNED, _OFFSET, _SIZES = 1, 2, 3
 
 Words = Any
@@ -30,8 +30,8 @@ class CallFrame:
     """The descriptors of one call at a time.
 
     Args:
-        arguments: the local tensors that the program takes; arrays of them have to be C-contiguous.
-        results: what it returns.
+        arguments: the types of the program's local arguments; their arrays must be C-contiguous.
+        results: the types of the program's local results.
         free: frees memory that the program has allocated.
     """
 
@@ -40,7 +40,7 @@ class CallFrame:
     ) -> None:
         descriptors = [_descriptor(one) for one in (*results, *arguments)]
         places = [sum(map(len, descriptors[:index])) for index in range(len(descriptors) + 1)]
-        # The results are one structure.
+        # The results are in one structure.
         structures = [*places[:1][: len(results)], *places[len(results) : -1]]
         size = places[-1]
         self._words: Words = (ctypes.c_int64 * (size + 2 * len(structures)))(*chain.from_iterable(descriptors))
@@ -60,7 +60,7 @@ class CallFrame:
         function(self._addresses)
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results of the last call, which had these inputs; results may be in their memory, or in each other's."""
+        """Returns the results of the last call, which had these inputs; results may share memory with them."""
         words, owners = self._words, dict(zip(map(self._words.__getitem__, self._inputs), inputs, strict=True))
         return [one.array(words, owners) for one in self._outputs]
 
@@ -69,7 +69,7 @@ class _Output:
     """A result of a program.
 
     Args:
-        place: of its descriptor.
+        place: the position of its descriptor in the words.
     """
 
     def __init__(self, spec: TensorSpec, place: int, free: Callable[[int | None], object]) -> None:
@@ -80,7 +80,7 @@ class _Output:
         self._memory_type = _memory_type(prod(spec.shape) * self._dtype.itemsize)
 
     def array(self, words: Words, owners: dict[int, Any]) -> Array:
-        """The array that the descriptor refers to, which keeps the owner of the memory."""
+        """Returns the array that the descriptor refers to; the array keeps the owner of its memory alive."""
         place, spec = self._place, self._spec
         allocated = words[place]
         owner = owners.get(allocated)
@@ -97,18 +97,18 @@ class _Output:
 
 
 def _descriptor(spec: TensorSpec) -> list[int]:
-    """The descriptor of a contiguous tensor, without its pointers."""
+    """Returns the descriptor of a contiguous tensor, with zeros for its pointers."""
     shape = spec.shape
     return [0, 0, 0, *shape, *(prod(shape[dim + 1 :]) for dim in range(len(shape)))]
 
 
 def _memory_type(size: int) -> Any:
-    """A type of memory of as many bytes that can keep its owner; None for no bytes."""
+    """Returns a ctypes type for memory of `size` bytes with a reference to its owner; None for 0 bytes."""
     return type("Memory", (ctypes.c_char * size,), {}) if size else None
 
 
 def _strided(aligned: int, layout: Sequence[int], spec: TensorSpec, dtype: Any, owner: object) -> Array:
-    """Memory that is not laid out as that of a contiguous tensor."""
+    """Returns an array on memory that is not contiguous."""
     offset, *rest = layout
     sizes, strides = tuple(rest[: len(rest) // 2]), rest[len(rest) // 2 :]
     if sizes != spec.shape:

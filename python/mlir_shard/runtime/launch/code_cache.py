@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled programs on disk, found again by the content of what they are compiled from."""
+"""A cache of compiled programs on disk, keyed by the content of their sources."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from mlir_shard import __version__
 
 @dataclass(frozen=True, slots=True)
 class CodeCache:
-    """A folder of this user, which is made if it is missing; its content is executed.
+    """A folder of this user, which is created if it is missing; its content is executed.
 
-    A file that cannot be read counts as missing, and one that cannot be written is left out.
+    A file that cannot be read counts as missing; a failure to write a file is ignored.
     """
 
     directory: Path
 
     def get(self, *key: str | bytes) -> bytes | None:
-        """Returns the content that the same versions of the compilers put under this key; None if none exists."""
+        """Returns the content that the same versions of the compilers stored for this key; None if none exists."""
         with contextlib.suppress(OSError):
             return self._path(key).read_bytes()
         return None
 
     def put(self, content: bytes, *key: str | bytes) -> None:
-        """Stores content, of which readers find all or nothing."""
+        """Stores content atomically: readers see all of it or nothing."""
         with contextlib.suppress(OSError):
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file, name = tempfile.mkstemp(dir=self.directory)
@@ -49,8 +49,8 @@ class CodeCache:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    """Returns the versions and times that content depends on: an editable install changes without its version."""
-    # Not with this module: a rank that loads machine code needs no MLIR.
+    """Returns the versions and file times that content depends on: an editable install changes under one version."""
+    # Imported here, not with this module: a rank that loads machine code does not need MLIR.
     from mlir_shard import host
 
     changed = [path.stat().st_mtime_ns for path in Path(__file__).parent.parent.rglob("*.py")]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine code of modules in the LLVM dialect, by the host's execution engine."""
+"""Compilation of modules in the LLVM dialect to machine code by the host's execution engine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mlir_shard.passes.diagnostic import standard_error_to
 from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.launch.libraries import vector_math
 
-# How LLVM's JIT reports symbols on standard error; the exception does not name them.
+# The message of LLVM's JIT about missing symbols on standard error; the exception does not name them.
 _NOT_FOUND = re.compile(r"Symbols not found: \[ ([^]]*) \]")
 _SYMBOLS: Final = ("llvm.func", "llvm.mlir.global")
 
 
 class SymbolsNotFound(RunError):
-    """Machine code refers to `symbols` that neither it nor a library here defines."""
+    """The error that neither the machine code nor a library on this machine defines `symbols`."""
 
     def __init__(self, symbols: Sequence[str]) -> None:
         self.symbols = tuple(symbols)
@@ -36,15 +36,15 @@ class SymbolsNotFound(RunError):
 def make_engine(
     module: Any, libraries: Sequence[Path], entry: str, addresses: Mapping[str, int] = MappingProxyType({})
 ) -> Any:
-    """The engine with the machine code of a module in the LLVM dialect, whose function `entry` can be called.
+    """Compiles a module in the LLVM dialect and returns the execution engine, in which `entry` can be looked up.
 
-    Symbols that the module does not define are looked for in `addresses`, in `libraries` and in this process.
+    Symbols that the module does not define are resolved from `addresses`, `libraries` and this process.
 
     Raises:
-        SymbolsNotFound: a symbol is defined nowhere.
-        RunError: LLVM makes no machine code of it.
+        SymbolsNotFound: a symbol is not defined.
+        RunError: LLVM cannot compile the module.
     """
-    # In memory: a rank that is killed leaves no file.
+    # A file in memory, so that a killed rank leaves no file behind.
     with os.fdopen(os.memfd_create("stderr"), "w+b") as written:
         try:
             with standard_error_to(written):
@@ -67,7 +67,7 @@ def make_engine(
 
 
 def engine_of_text(text: str, libraries: Sequence[Path], entry: str, addresses: Mapping[str, int]) -> Any:
-    """As `make_engine`, of a module as text, and with functions on vectors."""
+    """Compiles a module given as text, after declaring vector functions in it, see `make_engine`."""
     context = ir.Context()
     context.enable_multithreading(False)
     module = ir.Module.parse(text, context)
@@ -77,24 +77,24 @@ def engine_of_text(text: str, libraries: Sequence[Path], entry: str, addresses: 
 
 def object_file(engine: Any) -> bytes:
     """Returns the machine code of an `ExecutionEngine` in which a function has been looked up."""
-    # In memory: a rank that is killed leaves no file.
+    # A file in memory, so that a killed rank leaves no file behind.
     with os.fdopen(os.memfd_create("object"), "rb") as file:
         engine.dump_to_object_file(f"/proc/self/fd/{file.fileno()}")
         return file.read()
 
 
 def compiled(module: Any, entry: str) -> bytes:
-    """Returns the machine code of a module in the LLVM dialect, to be loaded where what it calls is.
+    """Returns the machine code of a module in the LLVM dialect, to be loaded by a process with the symbols it calls.
 
-    Functions on vectors are declared in the module.
+    Vector functions are declared in the module.
 
     Raises:
-        RunError: LLVM makes no machine code of it.
+        RunError: LLVM cannot compile the module.
     """
     vector_math.declare(module)
     symbols = [op.operation for op in module.body.operations if op.operation.name in _SYMBOLS]
     outside = [one.attributes["sym_name"].value for one in symbols if _is_declared(one)]
-    # Nothing is called or read here: any address does.
+    # Any address is valid here, because nothing is called or read.
     return object_file(make_engine(module, (), entry, dict.fromkeys(outside, 1)))
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A program in machine code, and calls of it on arrays."""
+"""Programs in machine code, and their calls on arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlir_shard.runtime.launch.mpi_library import MpiProcess
 from mlir_shard.runtime.launch.object_code import LoadedCode, SharedCode, host_cpu
 from mlir_shard.runtime.program import MessageTimes, Program
 
-# The function of a program that writes what it has spent on messages, and begins anew; `lookup` adds the prefix.
+# The program's function that reports and resets its message counters; `lookup` adds the prefix of the C interface.
 _MESSAGES = "read_message_counters"
 MESSAGES_INTERFACE: Final = f"_mlir_ciface_{_MESSAGES}"
 
@@ -35,11 +35,11 @@ _MAPPED_BLOCKS = -4
 
 
 def _keep_freed_memory() -> None:
-    """Makes this process keep freed memory for the next call, as the system clears each page that it allocates anew."""
+    """Makes this process keep freed memory for the next call: the system would clear each newly allocated page."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MAPPED_BLOCKS, 0)
-        # No limit.
+        # Disables trimming.
         libc.mallopt(_TRIM_THRESHOLD, -1)
 
 
@@ -47,14 +47,14 @@ class Executable:
     """A program in machine code.
 
     Args:
-        program: in the LLVM dialect; it is compiled if it comes without machine code.
-        process: the rank that runs it; without one it runs alone, and must not call MPI.
-        shared: the exchange of machine code, if other ranks run it too.
-        cache: the folder for machine code.
+        program: a program in the LLVM dialect; it is compiled unless it contains machine code.
+        process: the rank that runs it; None if it runs alone, in which case it must not call MPI.
+        shared: the exchange of machine code with the other ranks that run it; None without other ranks.
+        cache: the cache of machine code.
 
     Raises:
-        RunError: the program is for another MPI, or as by `compiler.make_engine`.
-        CodeMissing: another rank, which compiles it for this one, has failed.
+        RunError: the program is for another MPI, or `compiler.make_engine` raises it.
+        CodeMissing: another rank, which compiles the program for this rank, has failed.
     """
 
     def __init__(
@@ -87,15 +87,15 @@ class Executable:
     def _made(
         self, libraries: Sequence[Path], addresses: Mapping[str, int], cache: CodeCache | None, *, is_shared: bool
     ) -> bytes:
-        """Makes the machine code, or takes it from the cache; returns its object file if others need it."""
+        """Compiles the program, or loads it from the cache; returns the object file if `is_shared` or cached."""
         key = (host_cpu(), self._program.text) if cache else ()
         if cache and (kept := cache.get(*key)) is not None:
             self._engine = LoadedCode(kept, libraries, addresses)
             return kept
-        # Only now: what comes with machine code needs no MLIR.
+        # Imported here: a program with machine code does not need MLIR.
         from mlir_shard.runtime.launch import compiler
 
-        # It refers to the module's context, and a call to its code.
+        # The engine keeps the module's context and the code of calls alive.
         self._engine = compiler.engine_of_text(self._program.text, libraries, self._program.entry, addresses)
         code = compiler.object_file(self._engine) if is_shared or cache else b""
         if cache:
@@ -104,18 +104,18 @@ class Executable:
 
     @cached_property
     def _function(self) -> Any:
-        """The entry, by its C interface."""
+        """The entry function's C interface."""
         return self._engine.lookup(self._program.entry)
 
     @cached_property
     def _frames(self) -> list[CallFrame]:
-        """The frames that no call uses; threads may call at the same time."""
+        """The frames that no call uses now; several threads may call concurrently."""
         return []
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """Returns the local results for local inputs, both in storage form; the inputs have to be C-contiguous.
+        """Runs the program on local inputs and returns its local results, in storage form; inputs must be C-contiguous.
 
-        Inputs of donated arguments may be overwritten. Results have memory of their own, which is freed with them.
+        Inputs of donated arguments may be overwritten. The memory of a result is freed with the result.
         """
         frames = self._frames
         frame = frames.pop() if frames else self._new_frame()
@@ -132,7 +132,7 @@ class Executable:
         return CallFrame(arguments, results, _free)
 
     def messages(self) -> MessageTimes | None:
-        """Returns the times of messages in the calls since the last reading; None for a program without messages."""
+        """Returns the times of messages in the calls since the last `messages`; None for a program without messages."""
         if MESSAGES_INTERFACE not in self._program.text:
             return None
         counters = (ctypes.c_int64 * 3)()
@@ -142,12 +142,12 @@ class Executable:
 
 
 def _call_with(function: Any, structure: Any) -> None:
-    """Calls a function of the C interface, which takes the addresses of pointers, with a pointer to a structure."""
+    """Calls a C interface function, which takes addresses of pointers, with a pointer to a structure."""
     pointer = ctypes.c_void_p(ctypes.addressof(structure))
     function(ctypes.byref(ctypes.c_void_p(ctypes.addressof(pointer))))
 
 
 def _check_implementation(text: str, process: MpiProcess) -> None:
-    """Raises RunError where the handles of a program are of another MPI: the library would take them for addresses."""
+    """Raises RunError if a program has handles of another MPI, which the library could mistake for addresses."""
     if mpi_library.of(process.implementation).entry not in text:
         raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Execution on the ranks that a site's launcher, mpirun or srun, has started: each runs the same command or script."""
+"""Execution on ranks that a site's launcher (mpirun or srun) has started: each runs the same command or script."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def is_launched() -> bool:
 
 @functools.cache
 def join(choice: str = WHEEL) -> MpiProcess:
-    """Begins MPI in this process, once and until it ends; raises RunError if its MPI is not found or does not begin.
+    """Initializes MPI once, until this process ends; raises RunError if no MPI is found or its initialization fails.
 
-    choice: as for `MpiInstallation.find`, but `WHEEL` stands for the MPI of the launcher.
+    choice: as for `MpiInstallation.find`, except that `WHEEL` means the MPI of the launcher.
     """
     library = site_library() if choice == WHEEL else MpiInstallation.find(choice).library
     try:
@@ -74,10 +74,10 @@ def _advice() -> str:
 
 @dataclass(frozen=True, slots=True)
 class LaunchedEngine:
-    """An engine that runs a program on the ranks that are there; each gets the results of all.
+    """An engine that runs a program on the launched ranks; each rank receives the results of all.
 
-    A run that takes longer than `timeout` seconds ends all ranks. `observe` receives the times once they have run;
-    `repeat`, `threads` and `cache` as for `MpiEngine`.
+    A run of more than `timeout` seconds ends all ranks. `observe` is called with the times after a run; `repeat` and
+    `threads` are those of `MpiEngine`; `cache` keeps machine code.
     """
 
     choice: str = WHEEL
@@ -88,11 +88,11 @@ class LaunchedEngine:
     cache: CodeCache | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`; an exception of one rank before the program runs is OtherRankFailed on the others."""
+        """Implements `Engine.run`; if a rank raises an exception before the run, the others raise OtherRankFailed."""
         return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> LaunchedDevices:
-        """As `DeviceEngine.start`, on all ranks."""
+        """Implements `DeviceEngine.start`; all ranks must call it."""
         process = join(self.choice)
         if program.ranks != process.size:
             raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
@@ -108,7 +108,7 @@ class LocalTensor(Held):
 
 
 class LaunchedDevices:
-    """The ranks that a launcher has started, with a program; all call the same methods in the same order."""
+    """The launched ranks with a program; all ranks must call the same methods in the same order."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class LaunchedDevices:
         self._compile_time = time.perf_counter() - begin
 
     def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
-        """As `Devices.__call__`."""
+        """Implements `Devices.__call__`."""
         process, begin = self._process, time.perf_counter()
         with self._limited():
             local = [self._local(index, given) for index, given in enumerate(inputs)]
@@ -156,7 +156,7 @@ class LaunchedDevices:
         self._process.barrier()
 
     def _local(self, index: int, given: Array | Held) -> Callable[[], Array]:
-        """Returns a function that makes this rank's shard of an argument, anew if a call may overwrite it."""
+        """Returns a function that returns this rank's shard of an argument, a new one if calls may overwrite it."""
         if isinstance(given, LocalTensor):
             return lambda: given.array
         whole = cast("Array", given)
@@ -166,7 +166,7 @@ class LaunchedDevices:
         return lambda: part
 
     def put(self, index: int, array: Array) -> LocalTensor:
-        """As `Devices.put`."""
+        """Implements `Devices.put`."""
         return LocalTensor(self._part(index, array))
 
     def _part(self, index: int, array: Array) -> Array:
@@ -174,22 +174,22 @@ class LaunchedDevices:
         return arrays.cut(array, port.boxes[self._process.rank], port.local.shape)
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
-        """As `Devices.fetch`."""
+        """Implements `Devices.fetch`."""
         with self._limited():
             return [self._process.all_gather(one.array) for one in tensors if isinstance(one, LocalTensor)]
 
     @property
     def is_running(self) -> bool:
-        """As `Devices.is_running`."""
+        """Implements `Devices.is_running`."""
         return True
 
     def close(self) -> None:
-        """Leaves the ranks to their launcher."""
+        """Does nothing: the launcher ends the ranks."""
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """Ends all ranks after the timeout."""
-        # One rank measures the time and reports: another one that ended first would end all ranks without a message.
+        # Only rank 0 has a timer and reports: if another rank ended first, all ranks would end without a message.
         if not self._timeout or self._process.rank:
             yield
             return
@@ -204,7 +204,7 @@ class LaunchedDevices:
 
 @contextmanager
 def _all_or_none(process: MpiProcess) -> Iterator[None]:
-    """Ends all ranks if this one raises an exception: others may wait for it."""
+    """Ends all ranks if this rank raises an exception in the context: others may wait for it."""
     has_ended = False
     try:
         yield
@@ -216,7 +216,7 @@ def _all_or_none(process: MpiProcess) -> Iterator[None]:
 
 
 def _leave(process: MpiProcess) -> None:
-    """Leaves MPI, for which all ranks wait; if a script has ended by an exception, ends all ranks."""
+    """Finalizes MPI, which waits for all ranks; if the script ended with an exception, ends all ranks instead."""
     if getattr(sys, "last_value", None) is None:
         process.finalize()
     else:
@@ -233,10 +233,10 @@ def _of_all(process: MpiProcess, times: RankTimes) -> list[RankTimes]:
 
 def _give_up(timeout: float) -> None:
     _say(f"the program was stopped after {timeout:g} s")
-    # The launcher ends all ranks where one has not taken leave.
+    # The launcher ends all ranks if one exits without finalizing MPI.
     os._exit(FAILED)
 
 
 def _say(message: str) -> None:
-    """Prints an error at once: later output is lost."""
+    """Prints an error and flushes it: later output is lost."""
     print(f"{Path(sys.argv[0]).stem.replace('_', '-')}: error: {message}", file=sys.__stderr__, flush=True)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rank of this process in an MPI program, from the variables that launchers set."""
+"""The rank of this process in an MPI program, from environment variables of launchers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Rank and number of ranks, as the launchers of Open MPI, MPICH and its relatives, and Slurm name them. A batch script
-# of Slurm has SLURM_PROCID, too, but belongs to no step with tasks.
+# The variables for the rank and the number of ranks of Open MPI, MPICH and its derivatives, and Slurm. A batch script
+# of Slurm has SLURM_PROCID too, but is not in a step with tasks.
 _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
     ("PALS_RANKID", "PALS_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-# How processes that srun has started find each other.
+# Variables of the process managers by which processes started by srun find each other.
 _PROCESS_MANAGERS = ("PMI_RANK", "PMIX_RANK")
 
 
@@ -29,7 +29,7 @@ class Place:
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """The place that a launcher has given this process, None where it was not started by one."""
+    """Returns this process's place in the program of a launcher; None if no launcher has started it."""
     for rank, size in _NAMES:
         given = environment.get(rank, ""), environment.get(size, "")
         if all(text.isdecimal() for text in given):
@@ -38,5 +38,5 @@ def place(environment: Mapping[str, str] = os.environ) -> Place | None:
 
 
 def is_by_srun_alone(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether srun has started this process without a PMI, by which ranks find each other."""
+    """Returns whether srun has started this process without a PMI, by which ranks find each other."""
     return "SLURM_PROCID" in environment and not any(name in environment for name in _PROCESS_MANAGERS)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of a program with their times and memory."""
+"""Measurement of the times and the peak memory of calls of a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _STATUS = Path("/proc/self/status")
-# The file, and the content written to it, that make Linux count the peak anew.
+# Writing this content to this file makes Linux reset the peak.
 _RESETS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
 _OF_FILES = "RssFile"
@@ -23,9 +23,8 @@ _OF_FILES = "RssFile"
 class Measured:
     """The results and costs of several calls.
 
-    results: of the last call; seconds: of each call; peak_bytes: the most memory of the first call, including its
-    inputs, without pages of files such as code of libraries that it was the first to use; None if the system does not
-    report it.
+    results: of the last call; seconds: of each call; peak_bytes: the peak memory of the first call, including its
+    inputs, without pages of files such as library code that it loads; None if the system does not report it.
     """
 
     results: Sequence[Any]
@@ -42,8 +41,8 @@ def measure(
     """Calls a program several times.
 
     Args:
-        call: takes inputs and returns results.
-        inputs: each makes an array for a call, which the call may overwrite.
+        call: the program, which takes inputs and returns results.
+        inputs: functions, each of which makes an array for a call, which the call may overwrite.
         repeat: the number of calls.
         begin: is called before each call, outside its time.
     """
@@ -51,7 +50,7 @@ def measure(
     peak: int | None = None
     results: Sequence[Any] = ()
     for number in range(repeat):
-        # What the last call returned is freed first.
+        # Frees the results of the previous call.
         results = ()
         given = [make() for make in inputs]
         before = _reset_peak() if number == 0 else None
@@ -60,7 +59,7 @@ def measure(
         results = call(given)
         seconds.append(time.perf_counter() - start)
         if before is not None:
-            # Pages of files stay, so that what there is of them at the end was there at the peak, or came later.
+            # Pages of files are not evicted, so their growth until now is at least their part of the peak.
             grown = _kilobytes("VmHWM") - before.every - (_kilobytes(_OF_FILES) - before.of_files)
             peak = max(0, grown) * 1024 + sum(one.nbytes for one in given)
     return Measured(results, tuple(seconds), peak)
@@ -68,14 +67,14 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _Resident:
-    """The kilobytes of memory of this process: all, and those of files."""
+    """The resident kilobytes of this process: in total, and of files."""
 
     every: int
     of_files: int
 
 
 def _reset_peak() -> _Resident | None:
-    """Resets the peak memory of this process, and returns its present memory; None if the system does not allow it."""
+    """Resets the peak memory of this process and returns its current memory; None if the system does not allow it."""
     with contextlib.suppress(OSError):
         _RESETS.write_text(_RESET_PEAK, encoding="ascii")
         return _Resident(_kilobytes("VmRSS"), _kilobytes(_OF_FILES))

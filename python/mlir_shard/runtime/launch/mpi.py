@@ -27,13 +27,13 @@ from mlir_shard.runtime.program import Observe, Program, run_and_close
 
 WHEEL = "wheel"
 SYSTEM = "system"
-# libmpi.so is a linker script in the wheel, nothing to load.
+# In the wheel, libmpi.so without a version is a linker script, which cannot be loaded.
 _WHEEL_LIBRARY = re.compile(r"libmpi\.so\.\d+")
 _LIBRARIES = {OPEN_MPI: ("libmpi.so.40", "libmpi.so.20"), MPICH: ("libmpi.so.12", "libmpich.so.12")}
 _FOLDERS = ("lib", "lib64", "lib/release", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 _LAUNCHERS = ("mpiexec", "mpirun")
 _VERSION_SECONDS = 20
-# All ranks are processes of this machine: no remote shell, no batch system, no look-up of the host's name.
+# All ranks run on this machine, so no remote shell, batch system or look-up of the host's name is needed.
 _HYDRA_OPTIONS = ("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1")
 
 
@@ -112,7 +112,7 @@ def _implementation(launcher: Path) -> str:
 
 
 def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
-    # Links lead from an MPI's own folder to another's as often as the other way round.
+    # A symbolic link may lead from the MPI's own folder to another folder, or the other way round.
     for start in dict.fromkeys((launcher, launcher.resolve())):
         for folder in _FOLDERS:
             for name in _LIBRARIES[implementation]:
@@ -127,8 +127,8 @@ def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
 def site_library() -> Path:
     """Returns the library for a process that a site's launcher has started; raises RunError if none exists.
 
-    It is Open MPI's if the launcher is Open MPI's or may be, as one that supports only PMIx, else MPICH's; it is looked
-    for beside launchers on the path, in the system, and then in the wheel.
+    It is Open MPI's library if the launcher is, or may be, Open MPI's (one that supports only PMIx may), else MPICH's.
+    It is searched beside launchers on the path, in the system, and then in the wheel.
     """
     for implementation in _site_implementations():
         for launcher in filter(None, map(shutil.which, _LAUNCHERS)):
@@ -149,7 +149,7 @@ def _site_implementations() -> tuple[str, ...]:
 
 
 def _is_wheel_possible() -> bool:
-    """Returns whether the launcher supports PMI, which the wheel's MPICH needs, and not PMIx alone."""
+    """Returns whether the launcher supports PMI, which the wheel's MPICH needs, and not only PMIx."""
     return "PMIX_RANK" not in os.environ or "PMI_RANK" in os.environ
 
 
@@ -170,21 +170,21 @@ def _is_of(library: Path, implementation: str) -> bool:
 
 
 _SETTINGS = {
-    # Ranks that wait give the core away soon: without this, 200 reductions over 16 ranks on 2 cores take 18 s, not 1 s.
+    # Waiting ranks yield the core soon: without this, 200 reductions over 16 ranks on 2 cores take 18 s, not 1 s.
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "64",
-    # Messages go through shared memory. This transport is only set up; it needs no network and no large /dev/shm.
+    # Messages use shared memory. This transport is only initialized; it needs neither a network nor a large /dev/shm.
     "MPIR_CVAR_CH4_NETMOD": "ofi",
     "FI_PROVIDER": "tcp",
     # The same for Open MPI: without this, 40 collectives over 8 ranks on 2 cores take 16 s, not 0.1 s.
     "OMPI_MCA_mpi_yield_when_idle": "1",
-    # Open MPI prints no backtraces: the last lines that a rank writes are its own.
+    # Open MPI prints no backtraces, so that the last lines of a rank's output are its own.
     "OMPI_MCA_opal_signal": "",
-    # Open MPI requires these where root runs it, as in a container.
+    # Open MPI requires these if root runs it, as in a container.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
-# Variables that an mpiexec or a batch system around this process has set are not meant for the mpiexec inside.
+# Variables of an mpiexec or batch system that has started this process must not reach the mpiexec it starts.
 _INHERITED = (
     *("PMI_", "PMIX_", "HYDRA_", "HYDI_", "MPIR_CVAR_CH4_ROOTS", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE"),
     *("SLURM_", "PALS_", "PBS_", "LSB_"),
@@ -193,10 +193,10 @@ _INHERITED = (
 
 @dataclass(frozen=True, slots=True)
 class MpiEngine:
-    """An engine that runs each rank as a process under mpiexec, and stops a run that takes over `timeout` seconds.
+    """An engine that runs each rank as a process under mpiexec, and stops a run of more than `timeout` seconds.
 
-    choice: the MPI, see `MpiInstallation.find`; observe: receives the times of the ranks; repeat: the number of calls
-    of the program in `run`; threads: of a rank, for products of matrices.
+    choice: the MPI, see `MpiInstallation.find`; observe: is called with the times of the ranks; repeat: the number of
+    calls of the program in `run`; threads: the number of threads of a rank for matrix products.
     """
 
     timeout: float | None = None
@@ -206,11 +206,11 @@ class MpiEngine:
     threads: int = 1
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Implements `Engine.run`."""
         return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> RankProcesses:
-        """As `DeviceEngine.start`."""
+        """Implements `DeviceEngine.start`."""
         found = MpiInstallation.find(self.choice)
         launcher, arguments = found.command(program.ranks), ["mpi", str(found.library)]
         environment = _environment(self.threads)
@@ -219,12 +219,12 @@ class MpiEngine:
 
 @dataclass(frozen=True, slots=True)
 class SingleProcessEngine:
-    """An engine that runs a program of one rank, without MPI, in a process of its own: the program may abort it."""
+    """An engine that runs a program on one rank without MPI, in a separate process: the program may abort it."""
 
     timeout: float | None = None
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Implements `Engine.run`."""
         devices = RankProcesses(program, [], [], python_process.python_environment(), self.timeout)
         return run_and_close(devices, inputs, program.ranks)
 

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The binary interfaces of MPI libraries, and this process as one of MPI's.
+"""The binary interfaces of MPI libraries, and the MPI process that this process is.
 
-An interface has the way in which handles are passed, and the values of predefined handles and constants. The process
-initializes the library around the program, which calls it on its own.
+An interface consists of the types of handles and the values of predefined handles and constants. This process
+initializes and finalizes the library, which the program calls directly.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mlir_shard.runtime.launch import shared_memory
 
 MPICH = "MPICH"
 OPEN_MPI = "Open MPI"
-# What a lowered module tells of itself. Upstream lowers the mpi dialect for the implementation that is named there.
+# The module attribute with the MPI implementation for which upstream lowers the mpi dialect.
 ATTRIBUTE: Final = "dlti.map"
-# The most elements that one call takes: a count is an int of C.
+# The maximum number of elements of one call: its count is a C int.
 MOST_ELEMENTS: Final = 2**31 - 1
-# Datatypes by the element type as MLIR writes it.
+# Datatypes by element type in MLIR's syntax.
 DATATYPES: Final = MappingProxyType(
     {
         "f32": "MPI_FLOAT",
@@ -59,11 +59,11 @@ class MpiAbi:
 
     Attributes:
         implementation: `MPICH` or `OPEN_MPI`.
-        entry: what the module attribute `ATTRIBUTE` has for it.
-        passes_pointers: whether handles are pointers, rather than ints.
-        handles: predefined handles by their names in MPI: the number, or the symbol whose address is the handle.
-        proc_null, any_source: ranks with a special meaning.
-        status_ignore: the address that stands for no status.
+        entry: the entry for it in the module attribute `ATTRIBUTE`.
+        passes_pointers: whether handles are pointers instead of ints.
+        handles: predefined handles by their names in MPI: a number, or the symbol whose address is the handle.
+        proc_null, any_source: the values of MPI_PROC_NULL and MPI_ANY_SOURCE.
+        status_ignore: the address MPI_STATUS_IGNORE.
     """
 
     implementation: str
@@ -143,10 +143,10 @@ _MOST_BYTES = 2**30
 
 
 class MpiProcess:
-    """This process after MPI_Init, which is done once; the program itself has only calls that need it done.
+    """This process after MPI_Init, which is called once; the program itself neither initializes nor finalizes MPI.
 
-    `has_begun` is whether it was done here, not by an earlier caller. Raises OSError if the library cannot be loaded or
-    does not begin.
+    `has_begun` is whether this object has called MPI_Init, not an earlier caller. Raises OSError if the library cannot
+    be loaded or initialized.
     """
 
     def __init__(self, library: Path) -> None:
@@ -157,7 +157,7 @@ class MpiProcess:
         self.library.MPI_Initialized(ctypes.byref(is_initialized))
         self.has_begun = not is_initialized.value
         if self.has_begun and self.implementation == MPICH:
-            # Where there is no space for its shared memory, MPI_Init ends the process by this signal.
+            # If /dev/shm has no space for its shared memory, MPI_Init ends the process by this signal.
             _native.remove_mapped_at_bus_error(shared_memory.FOLDER, shared_memory.PREFIX)
         if self.has_begun and self.library.MPI_Init(None, None) != 0:
             raise OSError(f"MPI_Init of {library} failed")
@@ -165,26 +165,26 @@ class MpiProcess:
         self.size = self._number("MPI_Comm_size")
 
     def predefined(self, name: str) -> Any:
-        """A handle, by its name in MPI."""
+        """Returns a predefined handle, by its name in MPI."""
         return of(self.implementation).argument(name, self.library)
 
     def barrier(self) -> None:
-        """Waits until all ranks are here."""
+        """Waits until all ranks have called this."""
         self.library.MPI_Barrier(self.predefined("MPI_COMM_WORLD"))
 
     def first(self, is_one: bool) -> int | None:
-        """The first rank for which `is_one` holds, None where there is none; a collective call of all ranks."""
+        """Returns the first rank with a true `is_one`, None if no rank has one; all ranks must call it."""
         mine, least = ctypes.c_int(self.rank if is_one else self.size), ctypes.c_int()
         handles = map(self.predefined, ("MPI_INT", "MPI_MIN", "MPI_COMM_WORLD"))
         self.library.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(least), 1, *handles)
         return None if least.value == self.size else least.value
 
     def all_gather(self, array: Array) -> list[Array]:
-        """The arrays of all ranks, which are of one type."""
+        """Returns the arrays of all ranks, which must have the same shape and dtype; all ranks must call it."""
         pieces = array.reshape(-1).view(np.uint8)
         gathered = np.empty((self.size, pieces.size), np.uint8)
         byte, world = self.predefined("MPI_BYTE"), self.predefined("MPI_COMM_WORLD")
-        # A number of elements is an int of C.
+        # A count is a C int.
         for start in range(0, pieces.size, _MOST_BYTES):
             piece = np.ascontiguousarray(pieces[start : start + _MOST_BYTES])
             received = np.empty((self.size, piece.size), np.uint8)
@@ -194,7 +194,7 @@ class MpiProcess:
         return [one.view(array.dtype).reshape(array.shape) for one in gathered]
 
     def broadcast(self, data: bytes, root: int) -> bytes:
-        """The data of the rank `root`, less than 2 GiB; a collective call of all ranks."""
+        """Returns the data of the rank `root`, less than 2 GiB; all ranks must call it."""
         world, byte = self.predefined("MPI_COMM_WORLD"), self.predefined("MPI_BYTE")
         size = ctypes.c_int(len(data))
         self.library.MPI_Bcast(ctypes.byref(size), 1, self.predefined("MPI_INT"), root, world)
@@ -203,9 +203,9 @@ class MpiProcess:
         return buffer.raw[: size.value]
 
     def unlink_shared_memory(self) -> None:
-        """Takes the names from the memory that MPICH shares between ranks, so that none stays if they are killed.
+        """Unlinks the files of the memory that MPICH shares between ranks, so that none remains if ranks are killed.
 
-        All ranks do this at once, and keep the memory. Only for the MPICH of PyPI, of which it is known to be no harm.
+        All ranks do this at once, and keep the memory mapped. It is known to be safe only for the MPICH of PyPI.
         """
         self.barrier()
         for path in shared_memory.mapped():
@@ -216,7 +216,7 @@ class MpiProcess:
         self.library.MPI_Abort(self.predefined("MPI_COMM_WORLD"), status)
 
     def finalize(self) -> None:
-        """Takes leave of the other ranks."""
+        """Finalizes MPI, which waits for the other ranks."""
         self.library.MPI_Finalize()
 
     def _number(self, function: str) -> int:

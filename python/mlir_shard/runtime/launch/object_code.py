@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine code that one rank makes for all ranks with the same CPU.
+"""Machine code that one rank compiles for all ranks with the same CPU.
 
-LLVM takes seconds for a program of some thousand operations, and ranks on one machine share its cores.
+LLVM takes seconds for a program of some thousand operations, and the ranks of one machine share its cores.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import numpy as np
 
 from mlir_shard.runtime.launch.mpi_library import MpiProcess
 
-# The C interface of a function takes an array of the addresses of its arguments.
+# A function of the C interface takes an array of the addresses of its arguments.
 _INTERFACE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class SharedCode(Protocol):
-    """Ranks of one program, of which some make machine code and the others take it."""
+    """The ranks of one program, some of which compile machine code that the others receive."""
 
     def take(self) -> bytes | None:
-        """Waits for the object file of another rank and returns it; None if this rank has to make it.
+        """Returns the object file of another rank once it is compiled; None if this rank has to compile it.
 
         Raises:
-            CodeMissing: the other rank has failed to make it.
+            CodeMissing: the other rank has failed to compile it.
         """
         ...
 
     def give(self, code: bytes) -> None:
-        """Gives the object file to the others, if this rank had to make it; empty if that has failed."""
+        """Sends the object file to the others if this rank had to compile it; `code` is empty if that has failed."""
         ...
 
 
 class CodeMissing(RuntimeError):
-    """The rank that makes the machine code has failed, and reports why."""
+    """The failure of the rank that compiles the machine code; that rank reports the reason."""
 
 
 class SharedByMpi:
-    """Machine code shared by the ranks of a launcher, on one or several machines: the first with each CPU makes it."""
+    """Machine code shared by launched ranks, on one or several machines: the first rank with each CPU compiles it."""
 
     def __init__(self, process: MpiProcess) -> None:
         self._process = process
@@ -51,7 +51,7 @@ class SharedByMpi:
         self._own = cpus.index(cpus[process.rank])
 
     def take(self) -> bytes | None:
-        """As `SharedCode.take`."""
+        """Implements `SharedCode.take`."""
         if self._own == self._process.rank:
             return None
         code = self._exchange(b"")
@@ -60,7 +60,7 @@ class SharedByMpi:
         return code
 
     def give(self, code: bytes) -> None:
-        """As `SharedCode.give`."""
+        """Implements `SharedCode.give`."""
         self._exchange(code)
 
     def _exchange(self, own: bytes) -> bytes:
@@ -68,7 +68,7 @@ class SharedByMpi:
 
 
 def host_cpu() -> bytes:
-    """Returns 32 bytes that are equal for machines that can run each other's code."""
+    """Returns a hash of 32 bytes that is equal for machines with the same CPU features and C library."""
     import hashlib
 
     import llvmlite.binding as llvm
@@ -78,12 +78,12 @@ def host_cpu() -> bytes:
 
 
 class LoadedCode:
-    """Machine code that was made elsewhere.
+    """Machine code that another process has compiled.
 
     Args:
         code: an object file.
-        libraries: where the symbols are that it does not define, besides those of this process.
-        addresses: where more symbols are.
+        libraries: libraries that define its external symbols, besides this process.
+        addresses: addresses of other external symbols.
     """
 
     def __init__(self, code: bytes, libraries: Sequence[Path], addresses: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Starts the processes of a program, calls it on them, and leaves no process behind, however that ends."""
+"""Starts the processes of a program, calls it on them, and ends all processes even after errors."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from mlir_shard.uninterrupted import uninterrupted
 _SECONDS_TO_END = 2.0
 _OBSERVE_SECONDS = 0.1
 _LINES_SHOWN = 12
-# The least memory of a process, or of a device of one; more than a machine holds would stall it, not fail.
+# The minimum memory of a process, or of a device in one. Ranks beyond the machine's memory would stall it, not fail.
 _BYTES_OF_PROCESS = 32 << 20
 _BYTES_OF_DEVICE = 4 << 20
 
 
 def check_memory(ranks: int, *, in_one_process: bool) -> None:
-    """Raises RunError if the machine has no memory for as many ranks."""
+    """Raises RunError if the machine does not have enough memory for this number of ranks."""
     bytes_of_one = _BYTES_OF_DEVICE if in_one_process else _BYTES_OF_PROCESS
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // bytes_of_one
     if ranks > max(most, 1):
@@ -59,20 +59,20 @@ def check_memory(ranks: int, *, in_one_process: bool) -> None:
 
 
 class RankProcesses:
-    """Processes that hold a compiled program and tensors, until they are closed, fail, or nothing refers to them.
+    """Processes that hold a compiled program and tensors until they are closed, fail, or are garbage-collected.
 
     Args:
-        program: what each rank runs.
+        program: the program of each rank.
         launcher: the words before the command of a rank.
         rank_arguments: the arguments of that command after the folder, see `rank`.
-        environment: of the launcher.
-        timeout: seconds after which a call, the first one with the start, is stopped.
+        environment: the environment of the launcher.
+        timeout: seconds after which a call is stopped; the time of the first call includes the start.
         in_one_process: whether one process does the work of all ranks.
-        observe: receives the times of the processes.
+        observe: is called with the times of the processes.
 
-    Every method raises RunError if the machine has no memory for as many ranks, a rank fails, with its name and its
-    last output, or the time is up. Then, and after any other exception such as KeyboardInterrupt, the processes
-    and their files are gone.
+    Every method raises RunError if the machine has too little memory for the ranks, if a rank fails (with its name and
+    last output), or after the timeout. Then, and after any other exception such as KeyboardInterrupt, the processes
+    have ended and their files are removed.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class RankProcesses:
         self._program = program
         self._lock = threading.Lock()
         self._numbers = 0
-        # Tensors that nothing here refers to any more; the ranks drop them with the next call.
+        # The numbers of unreferenced tensors, which the ranks free in the next call.
         self._freed: list[int] = []
         folder = tempfile.TemporaryDirectory(prefix="mlir-shard-", ignore_cleanup_errors=True)
         directory = Path(folder.name)
@@ -110,7 +110,7 @@ class RankProcesses:
             process = _launch(command, environment, directory)
             self._watch = _Watch(process, status, count, timeout, observe)
             self._connections: list[Connection] = []
-            # Also at the end of the interpreter; the folder goes last.
+            # The finalizer also runs when the interpreter exits; it removes the folder last.
             self._finalizer = weakref.finalize(self, _end, os.getpid(), process, status, self._connections, folder)
             with self._ending_on_error():
                 listener.settimeout(0)
@@ -118,7 +118,7 @@ class RankProcesses:
                 self._await_answers()
 
     def __call__(self, inputs: Sequence[Array | Held], repeat: int = 1) -> list[Held]:
-        """As `Devices.__call__`; the results stay on the ranks. Tensors of donated arguments are freed."""
+        """Implements `Devices.__call__`; the results stay on the ranks. Tensors of donated arguments are freed."""
         with self._lock, self._ending_on_error():
             self._restart()
             numbers: list[int | None] = []
@@ -138,7 +138,7 @@ class RankProcesses:
         return [ResidentTensor(self, number) for number in results]
 
     def put(self, index: int, array: Array) -> Held:
-        """Returns an argument that is on the ranks, from a global array."""
+        """Implements `Devices.put`."""
         with self._lock, self._ending_on_error():
             self._restart()
             self._exchange.write_input(index, array)
@@ -149,7 +149,7 @@ class RankProcesses:
         return ResidentTensor(self, number)
 
     def fetch(self, tensors: Sequence[Held]) -> list[list[Array]]:
-        """Returns the local tensors of each rank, in storage form, for each of the tensors."""
+        """Implements `Devices.fetch`."""
         numbers = [one.number for one in tensors if isinstance(one, ResidentTensor)]
         with self._lock, self._ending_on_error():
             self._watch.restart()
@@ -159,11 +159,11 @@ class RankProcesses:
 
     @property
     def is_running(self) -> bool:
-        """Whether the processes have not been ended."""
+        """Whether the processes have not ended."""
         return self._finalizer.alive
 
     def close(self) -> None:
-        """Ends the processes; raises RunError if one of them fails in doing so."""
+        """Ends the processes; raises RunError if one of them fails while it ends."""
         with self._lock:
             if not self._finalizer.alive:
                 return
@@ -184,11 +184,11 @@ class RankProcesses:
             self._finalizer()
 
     def free(self, number: int) -> None:
-        """Frees a tensor with the next call."""
+        """Frees a tensor in the next call."""
         self._freed.append(number)
 
     def _restart(self) -> None:
-        # What is done first includes the start.
+        # The timeout of the first call includes the start.
         if self._numbers:
             self._watch.restart()
 
@@ -217,7 +217,7 @@ class RankProcesses:
 
     def _send(self, message: Call | Put | Fetch | None) -> None:
         for connection in self._connections:
-            # A rank that has failed is reported where its answer is awaited.
+            # The failure of a rank is reported by the wait for its answer.
             with contextlib.suppress(OSError):
                 connection.send(message)
 
@@ -231,7 +231,7 @@ class RankProcesses:
                 try:
                     one.recv()
                 except (EOFError, OSError):
-                    # How it ended is in the folder soon.
+                    # The rank's end will soon be in the folder.
                     time.sleep(min(seconds, _OBSERVE_SECONDS))
                     continue
                 left.remove(one)
@@ -241,7 +241,7 @@ class RankProcesses:
 
 
 class ResidentTensor(Held):
-    """A tensor on the ranks, which they free when nothing refers to it any more."""
+    """A tensor on the ranks, which they free once this object is garbage-collected."""
 
     def __init__(self, owner: RankProcesses, number: int) -> None:
         self.owner, self.number = owner, number
@@ -259,7 +259,7 @@ def _launch(command: Sequence[str], environment: Mapping[str, str], directory: P
             stderr=log,
             env=environment,
             cwd=directory,
-            # An interrupt from the terminal comes to this process alone, which then ends the others.
+            # An interrupt from the terminal reaches only this process, which then ends the others.
             start_new_session=True,
         )
 
@@ -270,7 +270,7 @@ def _output(directory: Path) -> Path:
 
 @dataclass
 class _Watch:
-    """The launcher and its ranks during a wait, and the observer of their times."""
+    """The wait for the launcher and its ranks, with a timeout and an observer of their times."""
 
     process: subprocess.Popen[bytes]
     status: RankStatus
@@ -291,9 +291,9 @@ class _Watch:
             self.observe([self.status.read(rank, TIMES) or RankTimes() for rank in range(self.count)])
 
     def until(self, is_done: Callable[[float], bool]) -> None:
-        """Waits until `is_done` for some seconds is true; raises RunError if a rank fails or the time is up.
+        """Waits until `is_done`, called with the seconds to wait, is true; raises RunError on failures and timeouts.
 
-        If a rank has failed and the launcher does not end the others soon, that counts as its failure.
+        If a rank has failed, the wait fails even if the launcher does not end the other ranks soon.
         """
         patience = math.inf
         while True:
@@ -304,7 +304,7 @@ class _Watch:
                 raise RunError(f"the program was stopped after {self.timeout:g} s")
             self.tell()
             if self.process.poll() is not None or time.monotonic() > patience:
-                # What is waited for may have come since.
+                # The event may have occurred since the last check.
                 if is_done(0.0):
                     return
                 self.check_end()
@@ -313,14 +313,14 @@ class _Watch:
                 patience = time.monotonic() + _SECONDS_TO_END
 
     def has_ended(self, seconds: float) -> bool:
-        """Returns whether the launcher ends within the seconds."""
+        """Returns whether the launcher ends within the given seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
             return True
         return False
 
     def check_end(self) -> None:
-        """Raises RunError if the processes have not all completed, or the launcher ended with another code than 0."""
+        """Raises RunError if not all processes have completed, or if the exit status of the launcher is not 0."""
         failure = _failure(self.status, self.count, self.process.poll() or 0)
         if failure:
             raise RunError(failure)
@@ -337,9 +337,9 @@ def _end(
     connections: list[Connection],
     folder: tempfile.TemporaryDirectory[str],
 ) -> None:
-    """Ends the launcher and all ranks, and removes their files, and shared memory that killed ranks leave behind."""
+    """Ends the launcher and all ranks, and removes their files and the shared memory of killed ranks."""
     if os.getpid() != owner:
-        # A fork of the process that the ranks belong to.
+        # This process is a fork of the owner.
         return
     with uninterrupted():
         for connection in connections:
@@ -360,7 +360,7 @@ def _end_by_force(process: subprocess.Popen[bytes], status: RankStatus) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    # Those that began meanwhile, too.
+    # Ranks that have started since then are killed too.
     pids = status.read_all(PIDS)
     _kill(pids)
     deadline = time.monotonic() + _SECONDS_TO_END
@@ -376,7 +376,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _failure(status: RankStatus, ranks: int, code: int) -> str | None:
-    """Returns the failure of a run whose launcher ended with `code`, of the first rank that failed; or None."""
+    """Returns the failure of the first rank that failed, or of a launcher with exit status `code`; None without one."""
     ends = [(rank, status.read(rank, ENDED)) for rank in range(ranks)]
     failed = sorted((end.when, rank, end.what) for rank, end in ends if end is not None and end.what != COMPLETED)
     silent = [str(rank) for rank, end in ends if end is None]

@@ -11,15 +11,15 @@ from types import MappingProxyType
 
 
 def python_command(module: str) -> list[str]:
-    """The command that runs a module of this project in this interpreter."""
+    """Returns the command that runs a module of this project in this interpreter."""
     return [sys.executable, "-m", module]
 
 
 def python_environment(additions: Mapping[str, str] = MappingProxyType({}), threads: int = 1) -> dict[str, str]:
-    """This process's environment for a Python that finds what this one finds, and does not look where it is started.
+    """Returns the environment for a Python process with this process's module path and without its working folder.
 
-    Before Python 3.11 it does look there, so it should be started in a folder of the project's own. OpenBLAS computes
-    with `threads` threads.
+    Before Python 3.11 the working folder is still searched, so the process should be started in a folder of the
+    project. OpenBLAS computes with `threads` threads.
     """
     path = [os.path.abspath(entry) for entry in sys.path if entry]
     found = {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The process of a rank: `python -m mlir_shard.runtime.launch.rank DIRECTORY [mpi LIBRARY | pjrt PLATFORM]`.
 
-With MPI each process is a rank; with PJRT one process has all devices; with neither a program runs alone. The process
-compiles the program in the folder, and calls it whenever it is told to; see `run_folder`.
+With MPI each process is a rank; with PJRT one process has all devices; with neither the program runs on one rank. The
+process compiles the program in the folder, and executes the messages that it receives; see `run_folder`.
 
-The process begun by mpiexec forks before it has loaded anything. The child is the rank; the parent waits for it and
-writes down how and when it ended. Nothing else can tell this of a process that a signal kills: mpiexec ends the other
-ranks at once, and does not tell which was the first.
+The process started by mpiexec forks before it imports anything large. The child is the rank; the parent waits for it
+and records how and when it ended. This is the only way to find the first rank that a signal has killed: mpiexec then
+ends the other ranks at once, and does not report which was the first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _wait_for(child: int, run: RankStatus, rank: int) -> int:
-    # This process keeps its end of the connection to mpiexec: when that closes, mpiexec kills who has not ended.
+    # This process keeps its connection to mpiexec open: once it closes, mpiexec kills the ranks that have not ended.
     _, status = os.waitpid(child, 0)
     when = time.monotonic_ns()
     end = run.read(rank, ENDED)
@@ -81,15 +81,15 @@ def _wait_for(child: int, run: RankStatus, rank: int) -> int:
         what = f"ended with exit status {os.WEXITSTATUS(status)}"
     with contextlib.suppress(FileNotFoundError):
         run.write(rank, ENDED, End(what, when))
-    # Never 0, the status of a rank that needs no other one any more: mpiexec would let the others wait.
+    # The exit status must not be 0, because mpiexec would then let the other ranks wait.
     return FAILED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Around:
-    """The processes above a rank: the one that waits for it, and the one of the launcher that has started that.
+    """The ancestors of a rank: its parent, which waits for it, and the process of the launcher that started the parent.
 
-    The launcher may have one on each machine, whose end it does not notice.
+    The launcher may have such a process on each machine, and may not notice the end of one.
     """
 
     parent: int
@@ -103,12 +103,12 @@ def _be_rank(run: RankStatus, rank: int, engine: str, argument: str, around: _Ar
     try:
         _execute(run, rank, engine, argument, around)
     except BaseException as error:
-        # The kind of an exception matters where the message does not speak for itself, as in a KeyError.
+        # The message of an exception such as KeyError is not clear without its type.
         kind = "" if type(error).__name__ == "RunError" else f"{type(error).__name__}: "
         print(f"{kind}{error}", file=sys.stderr, flush=True)
         return FAILED
     run.write(rank, ENDED, End(COMPLETED, time.monotonic_ns()))
-    # MPICH takes leave of mpiexec in an exit handler of C; without it mpiexec kills the ranks that have not ended.
+    # MPICH disconnects from mpiexec in a C exit handler; without it mpiexec kills the ranks that have not ended.
     ctypes.CDLL(None).exit(0)
     return 0
 
@@ -143,7 +143,7 @@ def _execute(run: RankStatus, rank: int, engine: str, argument: str, around: _Ar
                 _call(worker, message, held, program)
             connection.send(None)
     except (EOFError, ConnectionError):
-        # The process of the run has ended, or ends this one: `_watch` cleans up first.
+        # The owner has ended, and `_watch` cleans up before it ends this process, or the owner kills this process.
         threading.Event().wait()
     worker.end()
 
@@ -164,7 +164,7 @@ def _call(worker: _Rank | _AllRanks, message: Call, held: dict[int, Any], progra
 
 
 class _Rank:
-    """One rank, with the MPI of `library` or alone."""
+    """One rank, with the MPI library `library` or without MPI."""
 
     def __init__(self, exchange: Exchange, program: Program, library: Path | None, clock: _Clock) -> None:
         from mlir_shard.runtime.launch.jit import Executable
@@ -176,7 +176,7 @@ class _Rank:
         clock.note("compile", program.lowered.compile_time)
 
     def read(self, index: int) -> Any:
-        """Reads the rank's part of an input."""
+        """Reads the rank's shard of an input."""
         from mlir_shard.runtime import arrays
 
         port = self._program.arguments[index]
@@ -199,7 +199,7 @@ class _Rank:
         self._exchange.write_tensor(self._clock.rank, number, value)
 
     def end(self) -> None:
-        """Takes leave of the other ranks."""
+        """Finalizes MPI."""
         if self._mpi:
             self._mpi.finalize()
 
@@ -216,7 +216,7 @@ class _AllRanks:
         clock.note("compile")
 
     def read(self, index: int) -> Any:
-        """Reads the parts of an input, and puts them on the devices."""
+        """Reads the shards of an input and puts them on the devices."""
         from mlir_shard.runtime import arrays
 
         port, given = self._program.arguments[index], self._exchange.read_input(index)
@@ -235,11 +235,11 @@ class _AllRanks:
             self._exchange.write_tensor(rank, number, block)
 
     def end(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
 
 class _Clock:
-    """Writes down how long the parts of the work of a rank take."""
+    """A recorder of the times of the parts of a rank's work."""
 
     def __init__(self, run: RankStatus, rank: int) -> None:
         self.run, self.rank = run, rank
@@ -247,15 +247,15 @@ class _Clock:
         self._begin = time.perf_counter()
 
     def note(self, part: str, elsewhere: float = 0.0) -> None:
-        """Writes the time of the part that has ended, `load` or `compile`; the next one begins now.
+        """Records the time of the part that has ended, `load` or `compile`, and starts the next part.
 
-        Another process has spent `elsewhere` seconds on it.
+        elsewhere: the seconds that another process has spent on the part.
         """
         self.write(**{part: time.perf_counter() - self._begin + elsewhere})
         self._begin = time.perf_counter()
 
     def write(self, **parts: Any) -> None:
-        """Writes fields of `RankTimes`."""
+        """Records fields of `RankTimes`."""
         self._times = dataclasses.replace(self._times, **parts)
         self.run.write(self.rank, TIMES, self._times)
 
@@ -265,13 +265,13 @@ def _begin_mpi(library: Path, run: RankStatus, rank: int) -> MpiProcess:
     from mlir_shard.runtime.launch.mpi_library import MpiProcess
 
     process = MpiProcess(library)
-    # MPICH removes these when it finalizes, and only then.
+    # MPICH removes these files only when it finalizes.
     run.write(rank, SHARED_MEMORY, shared_memory.mapped())
     return process
 
 
 def _die_with(parent: int) -> None:
-    """Has this process killed when its parent ends, where the system can do that."""
+    """Makes the system kill this process when its parent ends, on Linux; ends this process if the parent has ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -279,9 +279,9 @@ def _die_with(parent: int) -> None:
 
 
 def _watch(run: RankStatus, owner: int, around: _Around) -> None:
-    """Ends this process when that of the run, its parent or its launcher has ended.
+    """Starts a thread that ends this process once its owner, its parent or its launcher has ended.
 
-    The process of the run leaves its files to the ranks.
+    If the owner has ended, the thread also removes the files of the run.
     """
 
     def watch() -> None:
@@ -291,7 +291,7 @@ def _watch(run: RankStatus, owner: int, around: _Around) -> None:
             if not is_running(around.launcher):
                 print("the process of the launcher that had started this rank has ended", file=sys.stderr, flush=True)
         else:
-            # All ranks do this at once, so that one may put something, or miss it, where another has just looked.
+            # All ranks do this concurrently, so a rank may add files to a folder that another is removing.
             with contextlib.suppress(FileNotFoundError):
                 run.remove_shared_memory()
             deadline = time.monotonic() + _CLEANING_SECONDS
@@ -303,7 +303,7 @@ def _watch(run: RankStatus, owner: int, around: _Around) -> None:
 
 
 def _log_output(run: RankStatus, rank: int) -> None:
-    """Sends what this process prints to the rank's log, unbuffered: a process that aborts flushes nothing."""
+    """Redirects the output of this process to the rank's log, unbuffered: an aborted process does not flush buffers."""
     log = os.open(run.log(rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)

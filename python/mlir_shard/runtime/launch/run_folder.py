@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The folder through which ranks get a program and inputs, and their results and status come back.
+"""The folder with the program and the inputs for the ranks, their results and their status.
 
-Messages go through a socket in the folder: a `Call`, a `Put` or a `Fetch` to every rank, None to end it. A rank answers
-with None, once it has compiled and to every message but the last.
+Messages use a socket in the folder: a `Call`, a `Put` or a `Fetch` to every rank, and None to end it. A rank answers
+with None once it has compiled, and to every message but the last.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Call:
     """A call of the program.
 
     Attributes:
-        arguments: the number of the tensor that ranks hold, or None for one whose global array is in the folder.
-        results: the numbers that results get.
-        freed: the numbers of tensors that are used no more, before the call.
-        repeat: how many times to call the program, each time with the same inputs.
+        arguments: for each argument the number of a tensor on the ranks, or None if its global array is in the folder.
+        results: the numbers of the result tensors.
+        freed: the numbers of the tensors to free before the call.
+        repeat: the number of calls of the program, each with the same inputs.
     """
 
     arguments: tuple[int | None, ...]
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Has each rank hold its part of the argument `index`, whose global array is in the folder, as a tensor."""
+    """A request to keep each rank's shard of the argument `index`, whose global array is in the folder, as a tensor."""
 
     index: int
     number: int
@@ -52,14 +52,14 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Has each rank write its local tensors of these numbers."""
+    """A request to write each rank's local tensors with these numbers."""
 
     numbers: tuple[int, ...]
 
 
 @contextlib.contextmanager
 def socket_address(directory: Path) -> Iterator[str]:
-    """The address of the socket, which has to be short: paths of folders for temporary files may be long."""
+    """Yields a short address of the socket in the folder, whose path may be too long for an address."""
     folder = os.open(directory, os.O_RDONLY)
     try:
         yield f"/proc/self/fd/{folder}/ranks"
@@ -74,7 +74,7 @@ class Exchange:
     directory: Path
 
     def write_program(self, program: Program, owner: int) -> None:
-        """Writes what to run; the ranks end when the process `owner` does."""
+        """Writes the program; the ranks end when the process `owner` ends."""
         (self.directory / _PROGRAM).write_bytes(pickle.dumps((program, owner)))
 
     def write_input(self, index: int, array: Array) -> None:
@@ -87,12 +87,12 @@ class Exchange:
             path.unlink()
 
     def read_program(self) -> tuple[Program, int]:
-        """The program and its owner."""
+        """Returns the program and its owner."""
         program: tuple[Program, int] = pickle.loads((self.directory / _PROGRAM).read_bytes())
         return program
 
     def read_input(self, index: int) -> Array:
-        """A global input, mapped rather than read: a rank takes only its part."""
+        """Returns a global input, memory-mapped: a rank reads only its shard."""
         loaded: Array = np.load(self.directory / f"argument.{index}.npy", mmap_mode="r", allow_pickle=False)
         return loaded
 
@@ -118,7 +118,7 @@ COMPLETED = "completed"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a rank ended: `COMPLETED` or what went wrong, and when, in nanoseconds of the machine's monotonic clock."""
+    """The end of a rank: `COMPLETED` or the failure, and its time in nanoseconds of the machine's monotonic clock."""
 
     what: str
     when: int
@@ -134,18 +134,18 @@ SHARED_MEMORY = "shm"
 class RankStatus:
     """The folder of the run, by its path.
 
-    Each rank writes values of four kinds: the `PIDS` of its processes, how it `ENDED` (an `End`), the `TIMES` of its
-    parts (`RankTimes`), and the paths of the `SHARED_MEMORY` that it has mapped.
+    Each rank writes values of four kinds: `PIDS`, the ids of its processes; `ENDED`, its `End`; `TIMES`, its
+    `RankTimes`; and `SHARED_MEMORY`, the paths of the shared memory that it has mapped.
     """
 
     directory: Path
 
     def log(self, rank: int) -> Path:
-        """Where the output of a rank goes."""
+        """Returns the path of a rank's output."""
         return self.directory / f"rank.{rank}.log"
 
     def write(self, rank: int, kind: str, value: object) -> None:
-        """Writes a value of a rank, so that a reader finds all of it or no file."""
+        """Writes a value of a rank atomically: a reader sees all of it or no file."""
         written = self.directory / f".rank.{rank}.{kind}"
         written.write_bytes(pickle.dumps(value))
         written.replace(self.directory / f"rank.{rank}.{kind}")
@@ -158,29 +158,29 @@ class RankStatus:
             return None
 
     def read_all(self, kind: str) -> list[Any]:
-        """Returns what all ranks list under this kind."""
+        """Returns the concatenation of the lists of this kind of all ranks."""
         ranks = [path.name.split(".")[1] for path in self.directory.glob(f"rank.*.{kind}")]
         return [value for rank in ranks for value in self.read(rank, kind) or ()]
 
     def remove_shared_memory(self) -> None:
-        """Removes the files of shared memory of ranks that cannot do so any more.
+        """Removes the files of shared memory of ranks that have been killed.
 
-        They have written the names once MPI had begun. Of those that had not come so far, it is what they have mapped,
-        or, where they are gone, what nobody has.
+        Ranks write their paths once MPI is initialized. For other ranks it removes the files that they have mapped, or,
+        if they have ended, the files that no process uses.
         """
         running = [path for pid in self.read_all(PIDS) for path in shared_memory.mapped(pid)]
         for path in {*self.read_all(SHARED_MEMORY), *running}:
             Path(path).unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            # It was written before ranks began.
+            # The program was written before the ranks started.
             shared_memory.remove_unused((self.directory / _PROGRAM).stat().st_mtime)
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process of that number of which not all threads have ended."""
+    """Returns whether a process exists and not all of its threads have ended."""
     try:
         os.kill(pid, 0)
-        # What has ended is there until somebody waits for it, which the first process of a system may be slow to do.
+        # A process that has ended exists until its parent waits for it, which may be late if the parent is init.
         return any(map(_is_thread_running, Path(f"/proc/{pid}/task").iterdir()))
     except (ProcessLookupError, FileNotFoundError):
         return False

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The files of the memory that MPICH shares between ranks, which stay if the ranks are killed."""
+"""The files of the memory that MPICH shares between ranks, which remain if the ranks are killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = f"{FOLDER}/mpich_sh"
 
 
 def mapped(process: int | str = "self") -> list[str]:
-    """Returns the paths of the files that a process, by its number, has mapped; none where that is not known."""
+    """Returns the paths of such files that a process has mapped; an empty list if its mappings cannot be read."""
     try:
         lines = Path(f"/proc/{process}/maps").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -23,13 +23,13 @@ def mapped(process: int | str = "self") -> list[str]:
 
 
 def remove_unused(since: float) -> None:
-    """Removes the files of this user, not older than `since`, that no process uses, of whatever run they are.
+    """Removes such files of this user that are not older than `since` and that no process uses, of any run.
 
-    Ranks that were killed in MPI_Init have told nobody what they had made. The creator of a file has it open or mapped
-    until it removes it, so that one which nobody has was left.
+    Ranks that were killed in MPI_Init have not reported their files. The creator of a file keeps it open or mapped
+    until it removes the file, so an unused file was left behind.
 
     Args:
-        since: in seconds of the clock of the file systems.
+        since: a time in seconds of the file system's clock.
     """
     for path in Path(FOLDER).glob(f"{Path(PREFIX).name}*"):
         with contextlib.suppress(OSError):
@@ -39,7 +39,7 @@ def remove_unused(since: float) -> None:
 
 
 def _is_unused(path: Path) -> bool:
-    # The lease of a writer is given only where nobody else has the file, in any container.
+    # The system grants a write lease only if no other process, in any container, has the file open or mapped.
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decomposition of the ops of linalg that are no loop nests: softmax, packing and Winograd's transforms."""
+"""Decomposition of linalg ops that are not loop nests: softmax, packing and Winograd transforms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named
 
 _WINOGRAD = tuple(f"linalg.winograd_{name}_transform" for name in ("filter", "input", "output"))
-# For the ops of a name: the transform of one of them, %op, in the transform dialect of upstream.
+# By op name: the transform of such an op, %op, in upstream's transform dialect.
 _TRANSFORMS = {
     "linalg.softmax": "transform.structured.decompose_interface %op : (!transform.any_op) -> !transform.any_op",
     "linalg.pack": """
@@ -31,7 +31,7 @@ _TRANSFORMS = {
 
 
 def decompose(module: Any) -> None:
-    """Decomposes those of a module into loop nests and ops of tensor, in place."""
+    """Decomposes these ops of a module into loop nests and tensor ops, in place."""
     names = {op.name for op in operations_named(module, *_TRANSFORMS)}
     if not names:
         return

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowering of LAPACK's custom calls and of Fourier transforms to calls of functions that each rank has for them."""
+"""Lowering of LAPACK custom calls and of Fourier transforms to calls of functions that each rank provides."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _CONFIG = "mhlo.backend_config"
 
 
 def lower(module: Any) -> None:
-    """Lowers the calls of a module in place; it goes to buffers next.
+    """Lowers these operations of a module in place, before bufferization.
 
     Raises:
-        RunError: SciPy is not installed.
+        RunError: the module has LAPACK calls, but SciPy is not installed.
     """
     of_lapack = [op for op in operations_named(module, "stablehlo.custom_call") if lapack.is_known(call_target(op))]
     if of_lapack and find_spec("scipy") is None:

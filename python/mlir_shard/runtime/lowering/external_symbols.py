@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks before a program is started that the symbols its machine code refers to are there, and names what needs them.
+"""Checks, before a program is started, that the symbols to which its machine code will refer exist.
 
-A program calls functions by name, and LLVM adds calls of its runtime library for arithmetic that the CPU lacks.
+A program calls functions by name, and LLVM emits calls of its runtime library for arithmetic that the CPU lacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mlir_shard.runtime.launch.libraries import array_calls, narrow_gemm
 
 _FUNCTION = "llvm.func"
 _CALL = "llvm.call"
-# Each rank loads the libraries of MPI and BLAS, and has functions for calls on arrays and for products of narrow
-# elements; intrinsics are expanded by LLVM.
+# Prefixes of symbols that need no check: each rank loads MPI and BLAS, and provides the functions of array calls and of
+# products of narrow elements; LLVM expands intrinsics.
 _ELSEWHERE = ("MPI_", "ompi_", "cblas_", "openblas_", narrow_gemm.PREFIX, array_calls.PREFIX, "llvm.")
-# Arithmetic on these types is instructions on every CPU.
+# Every CPU has instructions for arithmetic on these types.
 _INTEGER_BITS = 64
 _FLOATS = (ir.F32Type, ir.F64Type)
 # Ops that only move values of any type.
@@ -36,7 +36,7 @@ _PROBE = "probe"
 
 
 def check(module: Any, cpu: Cpu) -> None:
-    """RunError names each op of a module in the LLVM dialect that needs a symbol which this process does not have."""
+    """Raises RunError, which names the ops, if ops in the LLVM dialect need symbols that this process lacks."""
     calls = [(op, f"this calls '{symbol}'") for op, symbol in _missing_functions(module)]
     arithmetic = [(op, f"'{op.name}' needs '{symbol}'") for op, symbol in _missing_in_arithmetic(module, cpu)]
     if calls or arithmetic:
@@ -48,7 +48,7 @@ def check(module: Any, cpu: Cpu) -> None:
 
 
 def _missing_functions(module: Any) -> list[tuple[Any, str]]:
-    """The calls of declared functions that are not there."""
+    """Returns the calls of declared functions that this process lacks, with the functions' names."""
     process = ctypes.CDLL(None)
     declared = {
         op.operation.attributes["sym_name"].value
@@ -63,7 +63,7 @@ def _missing_functions(module: Any) -> list[tuple[Any, str]]:
 
 
 def _missing_in_arithmetic(module: Any, cpu: Cpu) -> list[tuple[Any, str]]:
-    """The ops on unusual types for which LLVM calls a function that is not there, each kind of op compiled alone."""
+    """Returns ops for which LLVM calls missing functions, found by compiling each kind of op on unusual types alone."""
     found: list[tuple[Any, str]] = []
     probed: dict[tuple[Any, ...], tuple[str, ...]] = {}
     for op in operations_where(module, lambda name: name not in _MOVES):
@@ -86,7 +86,7 @@ def _is_everywhere(type_: Any) -> bool:
 
 
 def _symbols_missing_for(op: Any, cpu: Cpu) -> tuple[str, ...]:
-    """The symbols that are not found when a function with `op` alone is compiled."""
+    """Returns the symbols that are not found if a function with only `op` is compiled."""
     arguments = [f"%a{index}: {value.type}" for index, value in enumerate(op.operands)]
     text = f"llvm.func @_mlir_ciface_{_PROBE}({', '.join([*arguments, '%result: !llvm.ptr'])}) {{\n  llvm.return\n}}"
     module = ir.Module.parse(text)
@@ -97,7 +97,7 @@ def _symbols_missing_for(op: Any, cpu: Cpu) -> tuple[str, ...]:
     with ir.InsertionPoint.at_block_begin(block):
         attributes = {name: op.attributes[name] for name in op.attributes}
         copy = ir.Operation.create(op.name, [value.type for value in op.results], operands, attributes)
-        # LLVM would drop an op whose results are not used.
+        # LLVM would drop an op with unused results.
         for result in copy.results:
             ir.Operation.create("llvm.store", [], [result, address], {"volatile_": ir.UnitAttr.get()})
     try:

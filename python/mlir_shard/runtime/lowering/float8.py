@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Conversions between f32 and floats of 8 bits, which LLVM has not, by integer arithmetic.
+"""Conversions between f32 and floats of 8 bits, which LLVM lacks, by integer arithmetic.
 
 The formats are those of P. Micikevicius et al., "FP8 formats for deep learning" (2022), those of IEEE 754 for other
 widths, and the ones without negative zero of B. Noune et al., "8-bit numerical formats for deep neural networks"
-(2022). Numbers are rounded to the nearest, ties to even. What is beyond the largest number becomes an infinity, or NaN
-if a format has none, as by XLA and ml_dtypes.
+(2022). Numbers are rounded to the nearest, ties to even. Numbers beyond the largest one become an infinity, or NaN if
+the format has no infinity, as in XLA and ml_dtypes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _EXTENSION, _TRUNCATION = "arith.extf", "arith.truncf"
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format: its bits after the exponent, its bias, the code of its largest number, and the codes behind that.
+    """A float format: the bits of its mantissa, its exponent bias, and the codes of special values.
 
     Attributes:
-        overflow: the code of what is beyond the largest number: infinity or NaN.
+        largest: the code of the largest number.
+        overflow: the code for numbers beyond the largest one: infinity or NaN.
         nan: a code of NaN.
     """
 
@@ -47,12 +48,12 @@ class _Format:
 
     @property
     def least_normal(self) -> int:
-        """The bits of the least number with a full mantissa, as an f32."""
+        """The bits, as an f32, of the smallest normal number of the format."""
         return (128 - self.bias) << 23
 
     @property
     def subnormal_unit(self) -> int:
-        """The bits of an f32 whose unit in the last place is that of the format's subnormal numbers."""
+        """The bits of an f32 whose unit in the last place is the unit of the format's subnormal numbers."""
         return (151 - self.bias - self.mantissa) << 23
 
 
@@ -74,7 +75,7 @@ _F32_NAN = 0x7FC00000
 
 
 def convert_by_integers(module: Any) -> None:
-    """Replaces the conversions of floats of 8 bits; those of f64 have to go by way of f32 already."""
+    """Replaces the conversions of floats of 8 bits in place; conversions from f64 must already be through f32."""
     functions: dict[str, str] = {}
     for op in operations_named(module, _EXTENSION, _TRUNCATION):
         (value,), result = op.operands, op.results[0]
@@ -103,7 +104,7 @@ def _as_f32(value: Any) -> Any:
 
 
 def _from(value: Any, type_: Any) -> Any:
-    """An f32 in another type, which has all numbers of 8 bits."""
+    """Converts an f32 to another type, which represents all numbers of 8 bits exactly."""
     if value.type == type_:
         return value
     return (_arith.extf if type_.width > 32 else _arith.truncf)(type_, value)
@@ -118,7 +119,7 @@ def _i8() -> Any:
 
 
 def _to_f32(name: str, of: _Format) -> str:
-    """A function. Multiplying by a power of two moves the exponent to the bias of f32, subnormal numbers included."""
+    """Returns the text of a function. A multiplication by a power of two rebiases the exponent, also of subnormals."""
     if of.has_infinity:
         special = f"""
   %infinite_exponent = arith.constant 0x7f800000 : i32
@@ -152,13 +153,13 @@ func.func private @{name}(%code: i8) -> f32 {{
 
 
 def _from_f32(name: str, of: _Format) -> str:
-    """A function. What is subnormal in the format is rounded by the addition of a number with the right last place."""
+    """Returns the text of a function. It rounds subnormals by adding a number whose last place is their unit."""
     shift = 23 - of.mantissa
     rebias = (1 << (shift - 1)) - 1 - ((127 - of.bias) << 23)
     if of.has_negative_zero:
         signed = "\n  %result = arith.ori %unsigned, %sign_bit : i32"
     else:
-        # The code of minus zero is that of NaN, which has no sign.
+        # The code of negative zero is the code of NaN, so zero must not get a sign.
         signed = """
   %zero = arith.constant 0 : i32
   %is_zero = arith.cmpi eq, %unsigned, %zero : i32

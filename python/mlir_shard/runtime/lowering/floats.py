@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arithmetic and conversions of floats that LLVM leaves to a library, leaves undefined, or cannot do on some CPU.
+"""Float arithmetic and conversions for which LLVM calls a library, has undefined results, or lacks support on some CPU.
 
 Arithmetic on f16, bf16 and floats of 8 bits is done in f32 and rounded after each operation.
 """
@@ -25,8 +25,8 @@ EMULATE = (
 )
 _EXTENSION = "arith.extf"
 _TRUNCATION = "arith.truncf"
-# F. Giesen, "Float->half variants" (2012), has conversions of this kind. Multiplying by 2^112 moves the exponent from
-# the bias of f16 to that of f32, subnormal numbers included.
+# Such conversions are in F. Giesen, "Float->half variants" (2012). A multiplication by 2^112 changes the exponent from
+# the bias of f16 to the bias of f32, also for subnormal numbers.
 _TO_F32 = """
 func.func private @__mlir_shard_f32_of_f16(%half: i16) -> f32 {
   %magnitude_mask = arith.constant 0x7fff : i32
@@ -50,8 +50,8 @@ func.func private @__mlir_shard_f32_of_f16(%half: i16) -> f32 {
   %float = arith.bitcast %result : i32 to f32
   return %float : f32
 }"""
-# Rounds to the nearest, ties to even. What is subnormal in f16 is rounded by the addition of 0.5, whose unit in the
-# last place is that of f16's subnormal numbers; NaN stays NaN.
+# Rounds to the nearest, ties to even. Subnormals of f16 are rounded by adding 0.5, whose unit in the last place is the
+# unit of f16's subnormal numbers; NaN stays NaN.
 _TO_F16 = """
 func.func private @__mlir_shard_f16_of_f32(%float: f32) -> i16 {
   %bits = arith.bitcast %float : f32 to i32
@@ -98,14 +98,14 @@ _F16_OF_F32 = "__mlir_shard_f16_of_f32"
 
 
 def round_each_result(module: Any) -> None:
-    """Keeps the conversions that `EMULATE` adds: contracted, they would leave a result unrounded between operations."""
+    """Drops fast-math flags of conversions that `EMULATE` adds: LLVM could fold pairs and leave results unrounded."""
     for op in operations_named(module, _EXTENSION, _TRUNCATION):
         if "fastmath" in op.attributes:
             del op.attributes["fastmath"]
 
 
 def convert_f16_by_integers(module: Any, cpu: Cpu) -> None:
-    """Replaces the conversions between f16 and f32 that `cpu` has no instructions for by integer arithmetic."""
+    """Replaces conversions between f16 and f32 by integer arithmetic if `cpu` has no instructions for them."""
     if cpu.converts_f16:
         return
     functions: dict[str, str] = {}
@@ -146,7 +146,7 @@ _ORDERED = 7
 
 
 def by_f32(module: Any) -> None:
-    """Makes floats narrower than f32 of f64 by way of an f32 rounded to odd, which leaves the result rounded once.
+    """Converts f64 to floats narrower than f32 through an f32 rounded to odd, so that the result is rounded only once.
 
     Rounding to odd is due to S. Boldo and G. Melquiond, "When double rounding is odd" (2005).
     """
@@ -166,7 +166,7 @@ def _rounded_to_odd(wide: Any) -> Any:
     zero, one, minus_one = (_arith.ConstantOp(i32, value).result for value in (0, 1, -1))
     is_inexact = _arith.CmpFOp(_ORDERED_DIFFERENT, back, wide).result
     is_even = _arith.CmpIOp(_EQUAL, _arith.AndIOp(bits, one).result, zero).result
-    # Bits count the magnitudes of floats, whatever their sign.
+    # The bits of a float increase with its magnitude, for both signs.
     is_short = _arith.CmpFOp(_ORDERED_LESS, _magnitude(back), _magnitude(wide)).result
     step = _arith.SelectOp(is_short, one, minus_one).result
     is_moved = _arith.AndIOp(is_inexact, is_even).result
@@ -181,9 +181,9 @@ def _magnitude(wide: Any) -> Any:
 
 
 def saturate(module: Any) -> None:
-    """Has floats beyond an integer type become its nearest number, and NaN 0, as by XLA.
+    """Makes conversions to integers saturate: floats out of range become the nearest integer, and NaN 0, as in XLA.
 
-    Of LLVM's own conversions they are undefined, and may come out differently on each rank.
+    LLVM's own conversions are undefined for such floats, and may differ across ranks.
     """
     for op in operations_named(module, _TO_SIGNED, _TO_UNSIGNED):
         (value,), type_ = op.operands, op.results[0].type
@@ -204,12 +204,12 @@ def saturate(module: Any) -> None:
 
 
 def _constant(type_: Any, number: int) -> Any:
-    """An integer by its bits."""
+    """Returns an integer constant, given as signed or unsigned."""
     half = 2 ** (type_.width - 1)
     return _arith.ConstantOp(type_, ir.IntegerAttr.get(type_, (number + half) % (2 * half) - half)).result
 
 
-# What moves a value and does not compute with it.
+# Ops that move a value without computing on it.
 _MOVES = frozenset(
     f"llvm.{name}"
     for name in (
@@ -220,10 +220,10 @@ _MOVES = frozenset(
 
 
 def hold_bf16_in_integers(module: Any) -> None:
-    """Replaces bf16 by integers of 16 bits in a module of the LLVM dialect, where all arithmetic is on other types.
+    """Replaces bf16 by i16 in a module of the LLVM dialect, if all arithmetic is on other types.
 
-    LLVM holds a bf16 that lives from one basic block to another as an f32 where the CPU has no instructions for bf16,
-    and makes it a bf16 again by a function of a library.
+    If the CPU has no instructions for bf16, LLVM keeps a bf16 that is live across basic blocks as an f32, and calls a
+    library function to convert it back.
     """
     held = [op for op in ops_below(module) if any(map(_is_bf16, (*op.operands, *op.results)))]
     blocks = [block for op in ops_below(module) for region in op.regions for block in region.blocks]

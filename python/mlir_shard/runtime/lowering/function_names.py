@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names of a program's functions while it is lowered: a function `tanh` must not take the calls of the C library's."""
+"""Renames a program's functions during lowering: a function `tanh` must not replace that of the C library."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.runtime.launch.jit import MESSAGES_INTERFACE
 
-# No name in C has a dot.
+# Names in C cannot contain a dot.
 _SUFFIX = ".local"
-# What the lowering to LLVM names a function's C interface after.
+# The prefix with which the lowering to LLVM names a function's C interface.
 _C_INTERFACE = "_mlir_ciface_"
 
 
 def set_apart(module: Any, entry: str) -> str:
-    """Renames the functions that a module defines, in place, to names that no library has, and returns the entry's."""
+    """Renames the functions that a module defines to names that no library has; returns the new name of the entry."""
     for op in list(module.body.operations):
         if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
             name = op.operation.attributes["sym_name"].value
@@ -25,9 +25,9 @@ def set_apart(module: Any, entry: str) -> str:
 
 
 def restore(module: Any, entry: str) -> None:
-    """Gives the C interface of a lowered module's entry, renamed by `set_apart`, the name that callers look up.
+    """Restores the name of the C interface of a lowered module's entry, which `set_apart` has renamed.
 
-    Other functions become internal: LLVM's execution engine makes each that is not callable in one more way.
+    Other functions become internal, because LLVM's execution engine adds a wrapper to each external function.
     """
     interface = _C_INTERFACE + entry
     internal = ir.Attribute.parse("#llvm.linkage<internal>")

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Results of called functions that may be in one memory: each gets its own.
+"""Copies results of called functions that may be in the same memory, so that each has its own.
 
-One-shot bufferization knows which results of a call may be in the memory of an argument, but not that two may be in
-that of one value: a caller that writes to one in place would write to the other.
+One-shot bufferization analyzes which results of a call may alias an argument, but not whether two results alias the
+same value: a caller that writes to one in place would overwrite the other.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions, terminator
 
 _bufferization = host.dialect("bufferization")
-# Of destinations alone an op of linalg makes its results; these make a tensor of none.
+# Ops whose results do not alias their operands. Results of linalg ops alias only destinations, see `_sources`.
 _NEW: Final = frozenset({"arith.constant", "tensor.empty", "tensor.from_elements", "tensor.generate", "tensor.splat"})
 
 
 def separate(module: Any, entry: str) -> None:
-    """Copies what functions other than the entry return where it may be in the memory of another result, in place."""
+    """Copies results of functions other than the entry if they may alias another result of the function, in place."""
     for name, function in functions(module).items():
         if name != entry and len(function.regions[0].blocks) == 1:
             _separate(terminator(function))
@@ -42,7 +42,7 @@ def _separate(last: Any) -> None:
 
 
 def _collect(value: Any, sources: set[Any]) -> None:
-    """Adds the values in whose memory a tensor may be, as far as they are tensors."""
+    """Adds a tensor, and the tensors that it may alias, to `sources`."""
     pending = [value]
     while pending:
         one = pending.pop()

@@ -21,7 +21,7 @@ _ITERATORS = "iterator_types"
 
 
 def prepare(module: Any) -> None:
-    """Rewrites the generics of a module, in place, so that the host may fuse the remaining ones."""
+    """Rewrites the generics of a module, in place, so that the host fuses the remaining ones correctly."""
     for op in operations_named_in_post_order(module, _GENERIC):
         _cut_operands(op)
         if not len(op.attributes[_ITERATORS]):
@@ -34,10 +34,10 @@ def prepare(module: Any) -> None:
 
 
 def _cut_operands(op: Any) -> None:
-    """Cuts off the elements of the operands of a generic that windows do not reach.
+    """Slices off the elements of a generic's operands that its windows do not reach.
 
-    `linalg-fold-unit-extent-dims` drops a loop of one iteration, and then takes the operand's size for that of the loop
-    within a window.
+    `linalg-fold-unit-extent-dims` drops a loop of one iteration, and then assumes that the size of the operand is that
+    of the loop within a window.
     """
     maps = [[index_of(one) for one in of.value.results] for of in op.attributes[_MAPS]]
     types = [operand.type for operand in op.operands]
@@ -61,9 +61,9 @@ def _cut_operands(op: Any) -> None:
 
 
 def _repeat(op: Any) -> None:
-    """Copies a generic that only repeats elements or a constant for each use, so that each copy is fused with its user.
+    """Copies a generic that only broadcasts elements or a constant for each use, so that each copy fuses with its user.
 
-    The host fuses only generics with one use; the results of others are written to memory.
+    The host fuses only generics with one use; other results are materialized in memory.
     """
     if len(op.results) != 1 or not _repeats(op):
         return
@@ -93,7 +93,7 @@ def _has_one_element(value: Any) -> bool:
 
 
 def _to_scalars(op: Any) -> None:
-    """Replaces a generic without loops by its body on the only elements of its operands."""
+    """Replaces a generic without loops by its body on the single elements of its operands."""
     pairs = zip(op.regions[0].blocks[0].arguments, op.operands, strict=True)
     with ir.InsertionPoint(op), op.location:
         taken = [_only_element(operand) if list(argument.uses) else operand for argument, operand in pairs]
@@ -110,10 +110,10 @@ def _only_element(operand: Any) -> Any:
 
 
 def _read_as_input(op: Any) -> None:
-    """Makes the outputs that a generic reads inputs too.
+    """Adds the outputs that a generic reads to its inputs.
 
-    `linalg-fuse-elementwise-ops` fuses the generic with one that repeats its elements along other dimensions, and the
-    written elements would then be read again for each of them.
+    `linalg-fuse-elementwise-ops` may fuse the generic with one that broadcasts its elements along other dimensions,
+    which would then read the written elements again in each iteration.
     """
     (count, _), body = ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]), op.regions[0].blocks[0]
     arguments, operands, maps = list(body.arguments), list(op.operands), list(op.attributes[_MAPS])
@@ -135,7 +135,7 @@ def _read_as_input(op: Any) -> None:
     block = made.regions[0].blocks.append(
         *(arguments[place].type for place in order), arg_locs=[op.location] * len(order)
     )
-    # Of what is there twice the first is the input, and takes all uses.
+    # The first occurrence of an operand that occurs twice is the input, which takes over all uses.
     for new, place in zip(block.arguments, order, strict=True):
         arguments[place].replace_all_uses_with(new)
     for one in [inner.operation for inner in body.operations]:

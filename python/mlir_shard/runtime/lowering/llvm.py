@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowering of a module on tensors, with `shard` or StableHLO collectives, to the LLVM dialect: the host pipelines."""
+"""Lowering of a module on tensors, with `shard` or StableHLO collectives, to the LLVM dialect by host pipelines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _arith = host.dialect("arith")
 
 
 def to_values(module: Any) -> None:
-    """Gives every token in a module another type, in place, and makes constants of the operations that make them."""
+    """Replaces the type of every token in a module, in place, and the operations that create tokens by constants."""
     type_ = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1, module.context))
     for op in ops_below(module):
         values = [*op.results, *(one for region in op.regions for block in region.blocks for one in block.arguments)]
@@ -78,10 +78,10 @@ def _change_signature(function: Any, type_: Any) -> None:
         function.attributes["function_type"] = ir.TypeAttr.get(changed, function.context)
 
 
-# What is made of simpler operations of StableHLO.
+# Decomposition of composites and CHLO to StableHLO.
 _TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
-# StableHLO, TOSA, and element-wise arith and math on tensors. What is unsigned becomes signless last: until then
-# StableHLO's lowering chooses signed or unsigned operations by the type.
+# StableHLO and TOSA to linalg. Unsigned types become signless afterwards: StableHLO's lowering selects signed or
+# unsigned operations by the type.
 _TO_LINALG = (
     "stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,"
     "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg,"
@@ -89,13 +89,13 @@ _TO_LINALG = (
 )
 _ELEMENTWISE_TO_LINALG = "convert-elementwise-to-linalg"
 _SIMPLIFY = "linalg-fold-unit-extent-dims,linalg-fuse-elementwise-ops,canonicalize,cse"
-# Nothing is simplified between messages and buffers: a tensor is read as memory where a message is sent, which one-shot
-# bufferization would not know once two such reads were merged, or one folded into the memory the tensor came from.
+# No simplification may run between the lowering to MPI and bufferization: the sent tensor is read as memory, and
+# one-shot bufferization is wrong if two such reads are merged, or one is folded into the tensor's original memory.
 _TO_MPI = "convert-shard-to-mpi"
 _TO_BUFFERS = (
     "eliminate-empty-tensors,one-shot-bufferize{allow-return-allocs-from-loops=true bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map},"
-    # Upstream's pipeline of deallocation, but what follows it comes before it simplifies.
+    # Upstream's deallocation pipeline, but with canonicalize before its simplification.
     "expand-realloc{emit-deallocs=false},ownership-based-buffer-deallocation,canonicalize,"
     "buffer-deallocation-simplification,bufferization-lower-deallocations,convert-bufferization-to-memref,cse,canonicalize"
 )
@@ -103,17 +103,17 @@ _TO_GENERIC = "linalg-generalize-named-ops"
 _TO_SCALARS = f"convert-linalg-to-loops,convert-complex-to-standard,{floats.EMULATE}"
 _TO_LLVM = (
     "expand-strided-metadata,lower-affine,convert-scf-to-cf,"
-    # The C library lacks some of the functions that LLVM has, and LLVM's log1p near 0 is not exact.
+    # The C library lacks some functions of LLVM, and LLVM's log1p is inaccurate near 0.
     "convert-math-to-llvm{approximate-log1p=false},convert-math-to-libm,arith-expand{include-bf16=true},"
     "convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
 )
-# Stands between an operation that was lowered and one that was not.
+# The cast between a lowered operation and one that was not lowered.
 _CAST = "builtin.unrealized_conversion_cast"
 _BF16 = "bf16"
 _C_INTERFACE = "llvm.emit_c_interface"
 _WRITABLE = "bufferization.writable"
 _FOR_XLA = ("chlo.", "stablehlo.")
-# What may be left of a program where it goes to buffers.
+# The dialects that a program may contain at bufferization.
 _BUFFERIZABLE = frozenset(
     {"affine", "arith", "bufferization", "builtin", "cf", "complex", "func", "index", "linalg", "llvm", "math"}
     | {"memref", "mpi", "scf", "tensor", "ub", "vector"}
@@ -125,12 +125,12 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
     """Lowers a module in place.
 
     Args:
-        entry: the function to call from outside, by its C interface.
-        implementation: of the MPI that runs it, see `mpi_abi`.
-        cpu: what LLVM is to compile it for.
+        entry: the function to call from outside, through its C interface.
+        implementation: the MPI implementation that runs it, see `mpi_library`.
+        cpu: the CPU for which LLVM compiles it.
 
     Raises:
-        RunError: with the diagnostics where that fails.
+        RunError: the lowering failed; it has the diagnostics.
     """
     context = module.context
     reported: list[Diagnostic] = []
@@ -152,7 +152,7 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
 
 
 def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> None:
-    # Lowering makes none where there are none, and it takes long to see that in the end.
+    # The lowering does not introduce bf16, and searching the lowered module for it would take long.
     has_bf16 = _BF16 in module.operation.get_asm(large_elements_limit=8)
     entry = function_names.set_apart(module, entry)
     _prepare_functions(module, entry)
@@ -179,7 +179,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     calls = shard_to_mpi.lower(module, functions(module)[entry], stand_ins, abi)
     with buffers.kept(module):
         _run(module, _TO_MPI)
-    # That would erase the reads that this adds.
+    # This follows `buffers.kept`, which would erase the reads that it adds.
     nonblocking_messages.start_early(module, calls)
     _erase_grids(module)
     _check_dialects(module, _BUFFERIZABLE)
@@ -190,7 +190,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     scalar_views.separate(module)
     _run(module, _TO_BUFFERS)
     if cpu.name == NATIVE:
-        # Elsewhere results do not depend on the machine: OpenBLAS has kernels for each.
+        # Programs for other CPUs must not depend on the machine, for which OpenBLAS selects kernels.
         blas_calls.lower(module)
     lifetimes.shorten(module)
     most = peak_memory.peak_bytes(module, entry)
@@ -201,7 +201,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     merged_loops.merge(module)
     shared_loops.outline(module)
     loop_order.arrange(module, cpu)
-    # The module is largest from here on: it is verified once, in the end.
+    # From here on the module is large, so it is verified only once, at the end.
     _run(module, _TO_SCALARS, verifies=False)
     unrolling.limit(module)
     floats.round_each_result(module)
@@ -235,9 +235,9 @@ def _run(module: Any, pipeline: str, *, verifies: bool = True) -> None:
 
 
 def _prepare_functions(module: Any, entry: str) -> None:
-    """Leaves the entry alone visible, and drops attributes of arguments and results that a frontend has put there.
+    """Makes all functions but the entry private, and drops a frontend's attributes of arguments and results.
 
-    Arguments of the entry that are not donated are not written to: callers keep them.
+    The entry's arguments become read-only unless they are donated: callers keep them.
     """
     for op in list(module.body.operations):
         if op.operation.name != "func.func":
@@ -259,34 +259,34 @@ def _prepare_functions(module: Any, entry: str) -> None:
 
 
 def _name_assertions(module: Any) -> None:
-    """Has assertions say which they are when they fail."""
+    """Adds the location of each assertion to its message."""
     for op in operations_named(module, "cf.assert"):
         text = diagnostic.at("error", f"the assertion '{op.attributes['msg'].value}' failed", op.location)
         op.attributes["msg"] = ir.StringAttr.get(text.heading)
 
 
 def _erase_grids(module: Any) -> None:
-    """The lowering to MPI leaves them, and nothing refers to them any more."""
+    """Erases the grids, which are unused after the lowering to MPI."""
     for op in list(module.body.operations):
         if op.operation.name == "shard.grid":
             op.operation.erase()
 
 
 def _erase_deallocations(module: Any) -> None:
-    """All buffers are freed by the deallocation pipeline, which refuses a program that frees some itself."""
+    """Erases deallocations: the deallocation pipeline frees all buffers, and rejects programs that free buffers."""
     for op in operations_named(module, "memref.dealloc"):
         op.erase()
 
 
 def _drop_destinations(module: Any) -> None:
-    """Results are returned in memory of their own: callers keep what they gave as destinations."""
+    """Replaces results in given destinations by their sources: results are returned in new memory."""
     for op in operations_named(module, "bufferization.materialize_in_destination"):
         if len(op.results):
             replace_with(op, [op.operands[0]])
 
 
 def _copies_to_linalg(module: Any) -> None:
-    """Copies as loops: a copy of strided memory would call a library that the bindings do not ship."""
+    """Replaces copies by loops: copies of strided memory would call a library that the bindings do not ship."""
     linalg = host.dialect("linalg")
     for copy in operations_named(module, "memref.copy"):
         with ir.InsertionPoint(copy), copy.location:
@@ -295,7 +295,7 @@ def _copies_to_linalg(module: Any) -> None:
 
 
 def _check_dialects(module: Any, known: frozenset[str]) -> None:
-    """RunError names the outermost operations of other dialects than the known: they have not been lowered."""
+    """Raises RunError for the outermost operations of dialects other than `known`, which have not been lowered."""
 
     def is_known(op: Any) -> bool:
         return op.name.partition(".")[0] in known and op.name != _CAST

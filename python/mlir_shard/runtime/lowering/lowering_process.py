@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowering in a process of its own: a host pass may abort the process on a program it does not expect.
+"""Lowering in a separate process: a host pass may abort its process on an unexpected program.
 
-The process goes on to make machine code, so that only one process for all ranks, which run on this machine, loads MLIR.
+The process also compiles to machine code, so that a single process for all ranks on this machine loads MLIR.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _DIALECTS = ("arith", "complex", "func", "linalg", "memref", "scf", "tensor", "v
 
 
 class LoweringProcess:
-    """Lowers texts of modules on tensors to the LLVM dialect and to machine code, in a process for each call.
+    """Lowers modules on tensors, given as text, to the LLVM dialect and to machine code, in one process per call.
 
     Args:
-        implementation: of the MPI that runs them, see `mpi_abi`.
-        cpu: what LLVM is to compile them for, one of `cpu.CPUS`.
-        cache: where to keep the results.
-        compiles: whether to make machine code, for this machine.
+        implementation: the MPI implementation that runs them, see `mpi_library`.
+        cpu: the CPU for which LLVM compiles them, one of `cpu.CPUS`.
+        cache: the cache of the results; None to keep none.
+        compiles: whether to compile to machine code, for this machine.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LoweringProcess:
 
     @contextlib.contextmanager
     def begun(self) -> Iterator[Callable[[Sequence[str], str], list[Lowered]]]:
-        """Begins a process, which loads what it needs, for the first call of what this gives; ends it if none comes."""
+        """Starts a process ahead of the first call of the yielded function; ends it if it is not called."""
         waiting = [_begin()] if self._cache is None else []
         try:
             yield lambda modules, entry: self._lower(modules, entry, waiting)
@@ -72,8 +72,8 @@ class LoweringProcess:
             entry: the function to call from outside.
 
         Raises:
-            RunError: with the diagnostics where one cannot be lowered or compiled, or with what was last written where
-                that crashed.
+            RunError: a module cannot be lowered or compiled, with the diagnostics, or the process crashed, with its
+                last output.
         """
         return self._lower(modules, entry, [])
 
@@ -86,7 +86,7 @@ class LoweringProcess:
             "compiles": self._compiles,
         }
         asked = json.dumps(request)
-        # What is called for a product of matrices depends on the CPU, as machine code does.
+        # The functions that compute matrix products depend on the CPU, as machine code does.
         key = (asked, host_cpu()) if self._cache is not None else ()
         if self._cache is not None and (found := self._cache.get(*key)) is not None:
             return _from_answer(json.loads(found))
@@ -133,8 +133,8 @@ def _from_json(one: dict[str, Any]) -> Diagnostic:
 
 
 def main() -> None:
-    """Reads a request on standard input, writes the answer on standard output."""
-    # What passes print goes where a crash is explained, and leaves the answer readable.
+    """Reads a request from standard input and writes the answer to standard output."""
+    # Output of passes is redirected to standard error, which is shown after a crash, to keep it out of the answer.
     answer_to = os.dup(1)
     os.dup2(2, 1)
     from mlir_shard import host
@@ -143,13 +143,13 @@ def main() -> None:
     from mlir_shard.runtime.lowering import llvm
 
     context = create_context()
-    # Before there is something to do: wrappers of dialects are imported where they are first used.
+    # Imports the wrappers of dialects before the request arrives; otherwise their first use would import them.
     for name in _DIALECTS:
         host.module(f"dialects.{name}")
     host.execution_engine()
     text = sys.stdin.read()
     if not text:
-        # The process that has begun this one has ended.
+        # The parent process has ended.
         return
     request = json.loads(text)
     answer: dict[str, Any]

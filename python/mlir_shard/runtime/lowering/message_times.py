@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times of messages: every call of MPI goes through a function that reads the clock before and after it.
+"""Measurement of message times: every call of MPI is wrapped in a function that reads the clock before and after it.
 
-A program counts its nanoseconds in MPI, those outside it while a message that was started has not been waited for, and
-its calls. Reading the clock takes some 50 ns, where a call of MPI takes a microsecond at least.
+A program counts its nanoseconds in MPI, its nanoseconds outside of MPI while a started message has not been waited for,
+and its calls. Reading the clock takes about 50 ns, and a call of MPI at least a microsecond.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STARTS: Final = "MPI_I"
 _WAITS: Final = "MPI_Wait"
 _TIMED: Final = "timed."
 _COUNTERS: Final = "message_counters"
-# The numbers in the counters: the three that are read, then the messages under way, and when the last call ended.
+# The counters: the three that are reported, then the number of messages in flight, and the time of the last call's end.
 _STATE: Final = f"""
 llvm.mlir.global internal @{_COUNTERS}(dense<0> : tensor<5xi64>) : !llvm.array<5 x i64>
 llvm.func @clock_gettime(i32, !llvm.ptr) -> i32
@@ -56,7 +56,7 @@ llvm.func @{MESSAGES_INTERFACE}(%read: !llvm.ptr) {{
 
 
 def count(module: Any) -> None:
-    """Has a module in the LLVM dialect count the times of its calls of MPI, in place."""
+    """Makes a module in the LLVM dialect count the times of its MPI calls, in place."""
     declared = {
         op.operation.attributes["sym_name"].value: op.operation
         for op in module.body.operations
@@ -71,7 +71,7 @@ def count(module: Any) -> None:
             name = _TIMED + call.attributes["callee"].value
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
     functions = "".join(_timed(name, function) for name, function in declared.items())
-    # Printed as usual, each would have all values of the module numbered.
+    # Without local scope, printing each operation would number all values of the module.
     declarations = "".join(f"{one.get_asm(use_local_scope=True)}\n" for one in declared.values())
     parsed = ir.Module.parse(_STATE + declarations + functions, module.context)
     for op in list(parsed.body.operations):
@@ -80,7 +80,7 @@ def count(module: Any) -> None:
 
 
 def _timed(name: str, function: Any) -> str:
-    """The function that calls a function of MPI and counts its time."""
+    """Returns the text of the function that calls an MPI function and counts its time."""
     types = function.attributes["function_type"].value
     inputs, result = list(map(str, types.inputs)), str(types.return_type)
     arguments = [f"%argument{index}" for index in range(len(inputs))]

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Messages that are under way while a rank computes: they are started where they were, and waited for before a use.
+"""Overlaps messages with computation: a message is started at its place and waited for just before its use.
 
-This is done on tensors, before buffers are decided: where a message is waited for, what it sends is read once more, so
-that its memory is neither written to nor freed before.
+This runs on tensors, before bufferization: the sent tensor is read once more after the wait, so that its memory is
+neither written to nor freed before.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from mlir_shard.runtime.lowering.blas.contractions import contraction
 _memref = host.dialect("memref")
 _COLLECTIVES: Final = op_names("shard", "all_gather all_reduce all_to_all reduce_scatter shift")
 _EXCHANGE: Final = "MPI_Sendrecv"
-# The functions that wait, and those that do not, which take a request as well.
+# The blocking functions and their nonblocking variants, which also take a request.
 _STARTING: Final = {
     "MPI_Allgather": "MPI_Iallgather",
     "MPI_Allreduce": "MPI_Iallreduce",
     "MPI_Alltoall": "MPI_Ialltoall",
     "MPI_Reduce_scatter_block": "MPI_Ireduce_scatter_block",
 }
-# Which argument is the memory that is received into: that before is sent.
+# The number of the argument with the receive buffer; argument 0 is the send buffer.
 _RECEIVED: Final = {"MPI_Allgather": 3, "MPI_Allreduce": 1, "MPI_Alltoall": 3, "MPI_Reduce_scatter_block": 1}
 _EXCHANGE_RECEIVED: Final = 5
-# What moves elements that have come, and can be done as late as they are needed.
+# Ops that move received elements and can be delayed until the elements are needed.
 _MOVES: Final = frozenset({"linalg.transpose", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape"})
-# In products of a contraction, of which a core does some 30 in a nanosecond: what an element takes elsewhere, what the
-# least is that a message is started early for, and for each byte of it the least and what is enough at one GB/s.
+# Costs in products of a contraction, of which a core computes about 30 in a nanosecond: the cost of an element of other
+# ops, the least cost worth starting a message early for, and per byte the least and a sufficient cost at 1 GB/s.
 _OF_AN_ELEMENT: Final = 8
 _LEAST: Final = 2**18
 _LEAST_FOR_A_BYTE: Final = 4
 _ENOUGH_FOR_A_BYTE: Final = 64
-# A call, or a loop: taken for long.
+# The assumed cost of a call or a loop.
 _LONG: Final = 2**26
 
 
 def hoist(module: Any) -> None:
-    """Moves collectives of `shard` before what can be computed while their messages are under way, in place."""
+    """Moves collectives of `shard` before operations that can overlap with their messages, in place."""
     for block, ops in _by_block(operations_named(module, *_COLLECTIVES)).items():
         schedule = _Schedule(block, ops)
         for op, begin in [(op, schedule.earlier(op)) for op in ops]:
@@ -59,10 +59,10 @@ def hoist(module: Any) -> None:
 
 
 def start_early(module: Any, calls: Library) -> None:
-    """Has messages that a module waits for at once be under way while it computes what does not need them, in place.
+    """Replaces blocking messages by nonblocking ones that overlap with operations that do not use them, in place.
 
     Args:
-        calls: the functions of MPI that the module calls.
+        calls: the library that declares the MPI functions of the module.
     """
     waiting = [call for call in operations_named(module, "llvm.call") if _callee(call) in (*_STARTING, _EXCHANGE)]
     for block, found in _by_block(waiting).items():
@@ -86,7 +86,7 @@ def _callee(call: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A call, the memory that is sent and that is received into, and the ops that take what has come, in order."""
+    """A call, the memory that it sends and receives, and the chain of ops that take the received elements."""
 
     call: Any
     name: str
@@ -111,7 +111,7 @@ def _message(call: Any) -> _Message | None:
 
 
 def _memory(pointer: Any) -> Any | None:
-    """The memory that a pointer is to the begin of, as `buffers.pointer` makes it."""
+    """Returns the memory whose address is a pointer made by `buffers.pointer`; None for other pointers."""
     for name in ("llvm.inttoptr", "arith.index_cast", "memref.extract_aligned_pointer_as_index"):
         if isinstance(pointer.owner, ir.Block) or pointer.owner.operation.name != name:
             return None
@@ -120,9 +120,9 @@ def _memory(pointer: Any) -> Any | None:
 
 
 class _Schedule:
-    """The ops of a block, and how much they compute.
+    """The ops of a block and their costs.
 
-    Those in `moving` may be moved: nothing is put before one of them, which could end up anywhere.
+    The ops in `moving` may be moved later, so no op is inserted before one of them.
     """
 
     def __init__(self, block: Any, moving: Iterable[Any]) -> None:
@@ -130,16 +130,16 @@ class _Schedule:
         self._moving = frozenset(moving)
         self._ops = [one.operation for one in block.operations]
         self._places = {op: place for place, op in enumerate(self._ops)}
-        # Before each op.
+        # The total cost of the ops before each op.
         self._computed = list(accumulate(map(_work, self._ops), initial=0))
 
     def earlier(self, op: Any) -> Any | None:
-        """The op before which a collective is to be started; None where that is worth nothing."""
+        """Returns the op before which a collective should be started; None if that has no benefit."""
         place, end = self._places[op], self._first_use(op.results[0])
         wanted = self._computed[end] - _ENOUGH_FOR_A_BYTE * _bytes(op.results[0].type)
         makers = [one.owner.operation for one in op.operands if not isinstance(one.owner, ir.Block)]
         if any(one.name in _COLLECTIVES for one in makers):
-            # The other message would be waited for at once.
+            # The message of the other collective would have to be waited for immediately.
             return None
         owners = [self._places.get(one, -1) for one in makers]
         begin = max(bisect_right(self._computed, wanted) - 1, max(owners, default=-1) + 1)
@@ -148,7 +148,7 @@ class _Schedule:
         return self._ops[begin] if begin < place and self._is_worth_it(begin, end, op.results[0].type) else None
 
     def until(self, message: _Message) -> Any | None:
-        """The op before which a message is to be waited for; None where nothing is computed meanwhile."""
+        """Returns the op before which to wait for a message; None if too little is computed until its use."""
         start, end = self._places[message.call], self._first_use(message.taking[-1].results[0])
         wanted = self._computed[start] + _ENOUGH_FOR_A_BYTE * _bytes(message.received.type)
         end = min(end, bisect_left(self._computed, wanted, start))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The most memory that a call of a program on buffers has at once, added up from allocations and deallocations."""
+"""Computes the peak memory of a call of a program on buffers from its allocations and deallocations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import functions
 from mlir_shard.ir.values import element_size
 
-# Ops whose first result is in the memory of their first operand.
+# Ops whose first result is a view of their first operand.
 _VIEWS: Final = frozenset(
     f"memref.{name}"
     for name in ("cast", "collapse_shape", "expand_shape", "extract_strided_metadata", "reinterpret_cast", "subview")
@@ -21,22 +21,22 @@ _VIEWS: Final = frozenset(
 
 
 class _NotStaticError(Exception):
-    """A program whose allocations depend on its inputs."""
+    """The error that a program's allocations depend on its inputs, or cannot be analyzed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """Bytes that a part of a program has allocated: the most at any time, and at its end."""
+    """The bytes that a part of a program has allocated: at its peak and at its end."""
 
     most: int
     left: int
 
 
 def peak_bytes(module: Any, entry: str) -> int | None:
-    """Returns the most bytes that the arguments of a function and all that it allocates take at a time.
+    """Returns the peak bytes of the arguments and the allocations of a function.
 
-    Constants are not counted, nor is the memory that libraries allocate for themselves. The result is None if buffers
-    are of dynamic size or of elements of unknown size, or functions have several blocks.
+    Constants and internal memory of libraries are not counted. Returns None if buffers have a dynamic size or elements
+    of unknown size, or if functions have several blocks.
     """
     found = functions(module)
     try:
@@ -80,7 +80,7 @@ class _OfFunctions:
         if op.name.startswith("linalg."):
             return _Memory(0, 0)
         inside = [self._of_blocks(region) for region in op.regions]
-        # A branch without results frees what is there to free.
+        # Without results, the branch that frees the most is decisive.
         left = (max if len(op.results) else min)(one.left for one in inside)
         return _Memory(max(one.most for one in inside), left)
 

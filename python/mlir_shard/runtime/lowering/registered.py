@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowers the ops of users by what they registered, and drops attributes of their dialects: engines know neither.
+"""Lowers the ops of users by registered lowerings, and drops attributes of their dialects: engines support neither.
 
-It is done where the program is compiled, before the module goes as text to processes that have loaded no plugins.
+This runs in the process that compiles the program, before the module is passed as text to processes without plugins.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from mlir_shard.rules.lowering import LOWERING, Lowering, LoweringError, lowerin
 from mlir_shard.runtime.error import RunError
 
 COMPOSITE = "stablehlo.composite"
-# A lowering may build ops that have a lowering: that many times.
+# The maximum number of rounds: a lowering may build ops that have a lowering themselves.
 _MOST_ROUNDS = 32
 _OWN = frozenset({"builtin", "sdy"})
-# An attribute or a type of a dialect, as it is printed.
+# An attribute or a type of a dialect in the text of a module.
 _OF_DIALECT = re.compile(r"[#!]([A-Za-z_]\w*)[.<]")
 
 
 def lower_registered(module: Any, *, composites: bool = True) -> None:
-    """Lowers the ops of a module for which a lowering is registered, in place, and those that this makes.
+    """Lowers the ops of a module with a registered lowering, in place, including those that a lowering builds.
 
     Args:
-        composites: whether to lower composites too; if not, their decompositions stand for them.
+        composites: whether to lower composites too; if not, their decompositions define them.
 
     Raises:
-        RunError: a lowering failed, or an op of a dialect that the host does not have is left.
+        RunError: a lowering failed, or ops remain that have no lowering.
     """
 
     def is_lowered(op: Any) -> bool:
@@ -61,11 +61,11 @@ def lower_registered(module: Any, *, composites: bool = True) -> None:
 
 
 def _lower(module: Any, ops: list[Any]) -> None:
-    """Lowers ops by their functions; where there are none but pipelines, by the first pipeline."""
+    """Lowers the ops that have a lowering function by it; if none has, runs the pipeline of the first op."""
     by_function = [(op, one) for op in ops if (one := lowering_for(op)) is not None and one.function is not None]
     if not by_function:
         _run_pipeline(module, ops[0])
-    # An op in the region of another may be erased with it: it comes again in the next round if it is not.
+    # An op in the region of another may be erased with it; otherwise the next round lowers it.
     inside = {inner for op, _ in by_function if len(op.regions) for inner in ops_below(op)}
     for op, one in [(op, one) for op, one in by_function if op not in inside]:
         _lower_by_function(op, one)
@@ -141,7 +141,7 @@ def _is_foreign(dialect: str) -> bool:
 
 
 def _check_dialects(module: Any) -> None:
-    """RunError names the ops that are left of dialects that the host does not have, each name once."""
+    """Raises RunError, which has each op name once, if ops of dialects remain that the host does not have."""
     foreign = [name for name in first_names(module) if _is_foreign(name.partition(".")[0])]
     if not foreign:
         return
@@ -155,7 +155,7 @@ def _check_dialects(module: Any) -> None:
 
 
 def _check_composites(module: Any) -> None:
-    """RunError names the composites that are local by their own sharding rule, which their decompositions are not."""
+    """Raises RunError if composites have no decomposition, because a sharding rule has partitioned only the op."""
     known = functions(module)
     names = {
         specific_name(op): op
@@ -175,10 +175,10 @@ def _without_lowering(name: str, op: Any) -> diagnostic.Diagnostic:
 
 
 def drop_foreign_attributes(module: Any, text: str) -> bool:
-    """Drops discardable attributes with contents of dialects that the host does not have; returns whether it had any.
+    """Drops discardable attributes of dialects that the host does not have; returns whether the module had any.
 
     Args:
-        text: the module as text, by which most modules are known to have none.
+        text: the module as text, which is searched first.
     """
     if not _has_foreign(text):
         return False

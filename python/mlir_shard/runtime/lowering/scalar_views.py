@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Views of tensors without dimensions in branches and loops, whose memory one-shot bufferization mistakes."""
+"""Replaces views of rank-0 tensors in branches and loops, whose layout one-shot bufferization infers wrongly."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ _VIEW: Final = "tensor.expand_shape"
 
 
 def separate(module: Any) -> None:
-    """Makes tensors of their own of the views that give dimensions to a tensor without, in place: of those in branches,
-    and of those that a loop carries on.
+    """Replaces expansions of rank-0 tensors in branches, and those that loops yield, by new tensors, in place.
 
-    One-shot bufferization looks up what memory a branch or the body of a loop will yield before it is there, and takes
-    that of such a view to have an unknown layout. Where the branch before yields a slice, or a loop begins with one, it
-    then does not cast that to the layout of both.
+    One-shot bufferization infers the type of the memory that a branch or loop body yields before it is built, and
+    assumes an unknown layout for such a view. If the other branch yields a slice, or a loop starts with one, it then
+    does not cast the slice to the common layout.
     """
     views = [op for one in operations_named(module, *_BRANCHING) for op in ops_below(one)]
     views += [one for loop in operations_named(module, *_LOOPS) for one in _yielded(loop)]
-    # Branches may be in others, and a view be yielded twice.
+    # Branches may be nested, and a view may be yielded twice.
     for op in dict.fromkeys(views):
         if op.name == _VIEW and op.operands[0].type.rank == 0:
             with op.location, host.ir.InsertionPoint(op):
@@ -35,6 +34,6 @@ def separate(module: Any) -> None:
 
 
 def _yielded(loop: Any) -> list[Any]:
-    """The operations whose results the regions of a loop end in."""
+    """Returns the operations whose results the terminators of a loop's regions yield."""
     values = [value for region in loop.regions for value in list(region.blocks[0].operations)[-1].operands]
     return [value.owner for value in values if not isinstance(value.owner, host.ir.Block)]

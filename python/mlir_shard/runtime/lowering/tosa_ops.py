@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of TOSA that the host does not lower, or only with constant zero points, as operations that it does."""
+"""Rewrites operations of TOSA that the host does not lower, or lowers only with constant zero points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _arith, _linalg, _tensor = map(host.dialect, ("arith", "linalg", "tensor"))
 _CONSTANT = "tosa.const"
 _MATMUL = "tosa.matmul"
 _TRANSPOSED_MATMUL = "tosa.matmul_t"
-# Their last two operands are the zero points.
+# Operations whose last two operands are zero points.
 _WITH_ZERO_POINTS = (
     *(_MATMUL, _TRANSPOSED_MATMUL, "tosa.negate", "tosa.avg_pool2d"),
     *(f"tosa.{name}" for name in ("conv2d", "conv3d", "depthwise_conv2d", "transpose_conv2d")),
@@ -26,7 +26,7 @@ _WITH_ZERO_POINTS = (
 
 
 def legalize(module: Any) -> None:
-    """Rewrites those of a module in place."""
+    """Rewrites these operations of a module in place."""
     for op in operations_named(module, *_WITH_ZERO_POINTS):
         with ir.InsertionPoint(op), op.location:
             _make_zero_points_constant(op)
@@ -39,7 +39,7 @@ def legalize(module: Any) -> None:
 
 
 def _make_zero_points_constant(op: Any) -> None:
-    """Those of floats have to be zero."""
+    """Replaces zero points of floats, which must be zero, by constants."""
     for number in (-2, -1):
         value = op.operands[len(op.operands) + number]
         element_type = value.type.element_type
@@ -50,7 +50,7 @@ def _make_zero_points_constant(op: Any) -> None:
 
 
 def _matmul(op: Any) -> Sequence[Any] | None:
-    """With zero points that are not constants: a quantized one."""
+    """Rewrites a product whose zero points are not constants to a quantized one; returns None for other products."""
     *matrices, left, right = op.operands
     if all(defining_op(value, _CONSTANT) is not None for value in (left, right)):
         return None
@@ -70,7 +70,7 @@ def _extended(number: Any, type_: Any) -> Any:
 
 
 def _transposed_matmul(op: Any) -> Sequence[Any]:
-    """The second operand is transposed."""
+    """Rewrites to a `tosa.matmul` with the second operand transposed."""
     left, right, *points = op.operands
     batch, columns, inner = right.type.shape
     type_ = ir.RankedTensorType.get([batch, inner, columns], right.type.element_type)
@@ -80,7 +80,7 @@ def _transposed_matmul(op: Any) -> Sequence[Any]:
 
 
 def _scatter(op: Any) -> Sequence[Any]:
-    """Rows of the third operand are written to those that the second names."""
+    """Writes rows of the third operand to the rows with the indices in the second."""
     before, rows, updates = op.operands
 
     def write(position: list[Any], carried: list[Any]) -> list[Any]:
@@ -92,7 +92,7 @@ def _scatter(op: Any) -> Sequence[Any]:
     return nest(updates.type.shape, [before], write)
 
 
-# In this order: some make others.
+# The order matters: some rewrites build operations that later ones rewrite.
 _REWRITES: dict[str, Callable[[Any], Sequence[Any] | None]] = {
     _TRANSPOSED_MATMUL: _transposed_matmul,
     _MATMUL: _matmul,

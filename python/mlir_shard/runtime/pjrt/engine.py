@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The engine that runs programs on devices of PJRT; only the process that it starts loads jax."""
+"""The engine that runs programs on PJRT devices; only the process that it starts imports jax."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DEVICE_COUNT = "--xla_force_host_platform_device_count"
 
 @dataclass(frozen=True, slots=True)
 class PjrtEngine:
-    """An engine that runs programs in StableHLO, see `xla_module`, in a process of its own with jax.
+    """An engine that runs programs in StableHLO, see `xla_module`, in a separate process with jax.
 
     platform: `cpu`, with as many devices as a program needs, or another platform of jax that has enough devices. A run
-    that takes longer than `timeout` seconds is stopped. `observe` receives the times of the process.
+    of more than `timeout` seconds is stopped. `observe` is called with the times of the process.
     """
 
     timeout: float | None = None
@@ -34,15 +34,15 @@ class PjrtEngine:
     repeat: int = 1
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Implements `Engine.run`."""
         return run_and_close(self.start(program), inputs, program.ranks, self.repeat)
 
     def start(self, program: Program) -> RankProcesses:
-        """As `DeviceEngine.start`."""
+        """Implements `DeviceEngine.start`."""
         check_installed()
         arguments = ["pjrt", self.platform]
         environment = python_process.python_environment(_settings(self.platform, program.ranks))
-        # One thread a device is what collectives need, and XLA sees to that.
+        # Collectives need one thread per device, which XLA provides.
         return RankProcesses(
             program, [], arguments, environment, self.timeout, in_one_process=True, observe=self.observe
         )
@@ -56,7 +56,7 @@ def check_installed() -> None:
 
 
 def _settings(platform: str, devices: int) -> dict[str, str]:
-    """Returns the environment variables that jax reads when it is loaded."""
+    """Returns the environment variables that jax reads when it is imported."""
     flags = os.environ.get("XLA_FLAGS", "")
     if platform == CPU:
         kept = re.sub(rf"{_DEVICE_COUNT}=\S*", "", flags).split()

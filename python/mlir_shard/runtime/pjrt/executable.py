@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running a program on devices of PJRT from one process: compiled by XLA, one replica on each device.
+"""Execution of a program on PJRT devices from one process: XLA compiles it with one replica per device.
 
 The devices are real ones, or virtual ones of the CPU.
 """
@@ -29,7 +29,7 @@ _LAPACK = "@lapack_"
 class PjrtExecutable:
     """A program on the first `program.ranks` devices of a platform.
 
-    RunError where there are fewer, or XLA cannot compile or run the program.
+    Raises RunError if the platform has fewer devices, or XLA cannot compile or run the program.
     """
 
     def __init__(self, program: Program, platform: str) -> None:
@@ -41,7 +41,7 @@ class PjrtExecutable:
         numbers = np.array([[device.id] for device in self._devices])
         options.device_assignment = xla_client.DeviceAssignment.create(numbers)
         if _LAPACK in program.text:
-            # Its functions are found when jax first lowers a call of one; until then XLA calls a null pointer.
+            # jax initializes its LAPACK functions when it first lowers a call of one; before, XLA calls a null pointer.
             lapack.prepare_lapack_call("potrf", np.dtype(np.float32))
         with _errors("compile"):
             self._executable = self._devices[0].client.compile_and_load(
@@ -53,30 +53,30 @@ class PjrtExecutable:
         with _errors("run"):
             returned = self._executable.execute_sharded(list(inputs)).disassemble_into_single_device_arrays()
             results = [self._joined(blocks) for blocks in returned]
-            # Errors on a device are raised when its results are complete.
+            # Errors on a device are raised once its results are complete.
             jax.block_until_ready(results)
         return results
 
     def memory(self) -> int:
-        """Returns the bytes that XLA states a device needs: arguments, results that are not in their memory, and
+        """Returns the bytes that a device needs according to XLA: arguments, results that do not alias arguments, and
         temporaries."""
         stated = self._executable.get_compiled_memory_stats()
         needed = stated.argument_size_in_bytes + stated.output_size_in_bytes + stated.temp_size_in_bytes
         return int(needed - stated.alias_size_in_bytes)
 
     def put(self, blocks: Sequence[Array]) -> Any:
-        """Puts a block on each device."""
+        """Puts a shard on each device and returns the array of them."""
         return self._joined(
             [jax.device_put(block, device) for block, device in zip(blocks, self._devices, strict=True)]
         )
 
     def take(self, array: Any) -> list[Array]:
-        """Returns the block on each device, in storage form."""
+        """Returns the shard on each device, in storage form."""
         by_device = {shard.device: shard.data for shard in array.addressable_shards}
         return [arrays.stored(np.asarray(by_device[device])) for device in self._devices]
 
     def _joined(self, blocks: Sequence[Any]) -> Any:
-        """An array whose shard on each device is one of `blocks`, whatever global array jax takes it for."""
+        """Returns an array whose shard on each device is one of `blocks`; its global shape has no meaning."""
         mesh = jax.sharding.Mesh(np.array(self._devices), ("device",))
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(blocks[0].shape, sharding, blocks)
@@ -101,7 +101,7 @@ def _devices(platform: str, count: int) -> list[Any]:
 
 
 def _portable(text: str) -> bytes:
-    """The module in a form that the StableHLO in jaxlib understands, which may be older than the one here."""
+    """Serializes a module for the version of StableHLO in jaxlib, which may be older than the host's."""
     versions = host.module("_mlir_libs._stablehlo")
     version = versions.get_smaller_version(versions.get_current_version(), stablehlo.get_current_version())
     portable: bytes = versions.serialize_portable_artifact_str(text, version)

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Keeps XLA from merging a dynamic slice with a slice of it.
+"""Prevents XLA from merging a dynamic slice with a dynamic slice of its result.
 
-XLA's simplifier makes one dynamic slice of two, whose start is the sum of their starts. But each start is clamped to
-the bounds of its own operand: the result is wrong where one is out of bounds. XLA makes dynamic slices of gathers and
-scatters at one index too.
+XLA's simplifier merges two dynamic slices into one whose start is the sum of their starts. But each start is clamped to
+the bounds of its own operand, so the result is wrong if one is out of bounds. XLA also turns gathers and scatters with
+a single index into dynamic slices.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.op_names import op_names
 
 _SLICE, _GATHER = "stablehlo.dynamic_slice", "stablehlo.gather"
-# What slices its operands, or may have what slices them in its regions or the function that it calls.
+# Operations that may slice their operands, also in their regions or in the function that they call.
 _INDEXING = frozenset((*op_names("stablehlo", "gather scatter while"), "func.call"))
 _RETURNS = frozenset(("stablehlo.return", "func.return"))
 _VIEWS = frozenset(op_names("stablehlo", "reshape transpose"))
 
 
 def separate_slices(module: Any, entry: str) -> None:
-    """Puts a barrier behind each dynamic slice that is, or may be, sliced again.
+    """Inserts a barrier after each dynamic slice that is, or may be, sliced again.
 
     Args:
         module: the module, in StableHLO.
-        entry: the function whose results leave the program.
+        entry: the function whose results are the results of the program.
     """
     for op in operations_named(module, _SLICE, _GATHER):
         result = op.results[0]

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a module in StableHLO, local or without sharding, to one that XLA runs unchanged on replicas.
+"""Lowering of a module in StableHLO, local or unsharded, to a module that XLA runs unchanged on replicas.
 
-Layouts that XLA would choose wrongly are given: its CPU takes those of Fourier transforms in row-major order alone.
+Layouts that XLA would choose wrongly are constrained: on CPUs, Fourier transforms support only the row-major order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRANSFORM = "stablehlo.fft"
 
 
 def constrain_layouts(transform: Any) -> None:
-    """Has the operand and the result of a Fourier transform of static shape in the order of rows."""
+    """Constrains the operand and the result of a Fourier transform of static shape to the row-major layout."""
     with ir.InsertionPoint(transform), transform.location:
         transform.operands[0] = _in_order_of_rows(transform.operands[0])[-1].results[0]
     result = transform.results[0]
@@ -54,16 +54,16 @@ _REPLICA = "stablehlo.replica_id"
 _COLLECTIVES = frozenset(
     op_names("stablehlo", "all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter")
 )
-# These talk to a host, or name devices in ways of their own.
+# Operations that communicate with a host, or address devices in another way.
 _REFUSED = frozenset(op_names("stablehlo", "infeed outfeed recv send"))
-# What tells partitions from replicas; without them groups are of replicas.
+# Attributes that make groups consist of partitions; without them groups consist of replicas.
 _MODES = ("channel_handle", "channel_id", "use_global_device_ids")
 
 
 def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
-    """Each of `modules`, texts of modules with a function `entry`, as XLA takes them, where that is called `main`.
+    """Lowers modules, given as text with a function `entry`, which is named `main` in the results.
 
-    RunError names the operations that are none of StableHLO's, or have no meaning to PJRT.
+    Raises RunError, which names the operations, if any are not in StableHLO or not supported by PJRT.
     """
     context = create_context()
     try:
@@ -74,7 +74,7 @@ def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
 
 
 def _to_stablehlo(module: Any) -> None:
-    """Makes operations of StableHLO of constants of arith, composites and CHLO, which XLA does not read."""
+    """Converts constants of arith, composites and CHLO, which XLA does not parse, to StableHLO."""
     for op in operations_named(module, _CONSTANT):
         type_ = op.results[0].type
         if isinstance(type_, ir.RankedTensorType):
@@ -129,7 +129,7 @@ def _lower(module: Any, entry: str) -> str:
 
 
 def _retype(op: Any) -> None:
-    """XLA has tensors alone, and no `index`: scalars become tensors of rank 0, and an index a number of 64 bits."""
+    """Replaces scalars by tensors of rank 0, and `index` by i64, in the types of an op: XLA supports neither."""
     with op.location:
         for value in (
             *op.results,
@@ -153,7 +153,7 @@ def _retyped(type_: Any) -> Any:
 
 
 def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
-    """XLA ends the process at a function without a body, called or not."""
+    """Erases uncalled functions without a body, which crash XLA; raises RunError if one is called."""
     missing = [op for op in declared if op.attributes["sym_name"].value in called]
     if missing:
         names = [(op, op.attributes["sym_name"].value) for op in missing]
@@ -164,7 +164,7 @@ def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
 
 
 def _prepare_functions(module: Any, entry: str) -> None:
-    """Leaves the entry alone visible, as `main`, and drops what frontends have noted for other tools."""
+    """Makes all functions but the entry private, renames it to `main`, and drops attributes for other tools."""
     operation = module.operation
     for name in [name for name in operation.attributes if "." in name]:
         del operation.attributes[name]

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The body of a manual computation on one device: each operation for all devices, then the next one.
+"""Builds the body of a manual computation for one device: each operation for all devices, then the next operation.
 
-A collective then has the operands of all devices and becomes data movement.
+Thus the operands of all devices are available at a collective, which becomes data movement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.runtime.collectives.point_to_point import error
 from mlir_shard.runtime.collectives.stablehlo_calls import Reduction
 from mlir_shard.runtime.collectives.stablehlo_devices import Groups, Processes
 
-# Returns the results of an operation on a group of devices, given the values of an operand on these, in order.
+# Returns the results of an operation on a group of devices, given the values of an operand on them, in order.
 _InGroup = Callable[[Any, Sequence[Any]], Sequence[Any]]
 ValuesOfDevices = Sequence[Sequence[Any]]
 
@@ -29,7 +29,7 @@ def collective_results(
 ) -> list[list[Any]]:
     """Returns the results of a collective on each of `devices` for its operands there, at the current insertion point.
 
-    Raises RunError if a group also has other devices.
+    Raises RunError if a group contains both these and other devices.
     """
     if op.name in _NUMBERS:
         numbers = [_NUMBERS[op.name](processes, device) for device in devices]
@@ -60,7 +60,7 @@ def _in_groups(op: Any, devices: Sequence[int], values: Sequence[Any], groups: G
     for group in groups:
         of_group = [values[devices.index(device)] for device in group]
         by_device.update(zip(group, _IN_GROUPS[op.name](op, of_group), strict=True))
-    # Devices in no group get zeros.
+    # Devices in no group receive zeros.
     return [
         by_device[device] if device in by_device else stablehlo.splat(value.type, 0)
         for device, value in zip(devices, values, strict=True)
@@ -142,7 +142,7 @@ Values = list[list[Any]]
 
 
 class Manual(Protocol):
-    """A function that computes a manual computation in such a body, for the operands of each device."""
+    """A function that builds a manual computation in such a body, for the operands of each device."""
 
     def __call__(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
         """Returns the results on each of `devices`, at the current insertion point."""
@@ -150,7 +150,7 @@ class Manual(Protocol):
 
 
 class BodiesInStep:
-    """The bodies of one module. Methods raise RunError at an operation that cannot be computed on one device."""
+    """The builder of bodies of one module. It raises RunError at an operation that one device cannot compute."""
 
     def __init__(self, functions: Mapping[str, Any], processes: Processes, manual: Manual) -> None:
         self._functions = functions
@@ -160,7 +160,7 @@ class BodiesInStep:
     def results(self, block: Any, devices: Sequence[int], arguments: Values, known: Sequence[Known]) -> Values:
         """Returns the results of a block on each device for its arguments there, at the current insertion point.
 
-        known: for each device the replacements of values from around the block.
+        known: for each device the replacements of values defined outside the block.
         """
         values = [
             dict(of_device) | dict(zip(block.arguments, given, strict=True))
@@ -212,7 +212,7 @@ class BodiesInStep:
         return [list(made.results)[place * count : (place + 1) * count] for place in range(len(devices))]
 
     def _loop(self, op: Any, devices: Sequence[int], operands: Values, known: list[Known]) -> Values:
-        """Returns the results of a loop; uniform values are carried once, so devices are known to stop together."""
+        """Returns the results of a loop. Uniform values are carried once, so that all devices stop together."""
         uniform = {index for index, of_devices in enumerate(zip(*operands, strict=True)) if _is_one(of_devices)}
         while True:
             made, differing = self._loop_carrying(op, devices, operands, known, uniform)
@@ -224,7 +224,7 @@ class BodiesInStep:
     def _loop_carrying(
         self, op: Any, devices: Sequence[int], operands: Values, known: list[Known], uniform: set[int]
     ) -> tuple[Any, set[int]]:
-        """Returns the loop, and the numbers in `uniform` of values that diverge in it."""
+        """Returns the loop, and the indices in `uniform` of values that diverge in it."""
         count = len(op.operands)
         carried = _gathered(operands, uniform, count)
         types = [value.type for value in carried]
@@ -246,7 +246,7 @@ class BodiesInStep:
 
 
 def _copied(op: Any, operands: Values, known: list[Known]) -> Values:
-    """Returns the results of copies of an operation, one for each different set of operands."""
+    """Returns the results of copies of an operation, one for each distinct list of operands."""
     made: dict[tuple[Any, ...], list[Any]] = {}
     found = []
     from_around = [operand for one in ops_below(op) for operand in one.operands]
@@ -276,7 +276,7 @@ def _the_same(values: Values, op: Any, does: str) -> list[Any]:
 
 
 def _gathered(values: Values, uniform: set[int], count: int) -> list[Any]:
-    """Returns the values that devices carry, one device after the other, with uniform ones once."""
+    """Returns the values that a loop carries: each value of all devices, or once if it is uniform."""
     return [of_device[index] for index in range(count) for of_device in (values[:1] if index in uniform else values)]
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program without sharding in f64: what rounding its floats makes of a result, where that is in doubt."""
+"""The unsharded program in f64, which shows the effect of rounding on a result that differs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _F64 = "f64"
 _NARROW = frozenset({"bf16", "f16", "f32", *FLOAT8})
 _WIDER = dict.fromkeys(_NARROW, _F64) | {"complex<f32>": "complex<f64>"}
 _CONSTANTS = ("arith.constant", "chlo.constant", "complex.constant", "stablehlo.constant", "tosa.const")
-# They leave a float as it is once all floats have one type.
+# Conversions that are the identity once all floats have the same type.
 _CONVERSIONS = ("arith.extf", "arith.truncf", "stablehlo.reduce_precision")
-# What they compute depends on the type: other random numbers, or a library's routine for that type.
+# Operations whose results depend on the type: random numbers, bits, or a library's routine for the type.
 _OF_TYPES = ("custom_call", "rng", "bitcast", "call_target")
 
 
 def widen(module: Any) -> bool:
-    """Has a module compute in f64 where it does in narrower floats, in place.
+    """Replaces narrower floats in a module by f64, in place.
 
-    Returns whether it still means the same; otherwise the module is not to be used.
+    Returns whether its meaning is the same; if not, the module must not be used.
     """
     if any(part in name for name in first_names(module) for part in _OF_TYPES):
         return False
@@ -77,14 +77,14 @@ def _wider_constant(value: Any) -> Any:
 
 
 def widened(program: Program, lowered: Lowered) -> Program:
-    """A program on one device with the arguments and results of another in f64."""
+    """Returns the program on one device for `lowered`, the module of `program` in f64."""
     sides = (tuple(map(_wider_port, side)) for side in (program.arguments, program.results))
     arguments, results = sides
     return Program(lowered, program.entry, arguments, results, 1)
 
 
 def widened_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
-    """Inputs, as users give them, for a program of `widened`."""
+    """Converts the user's inputs to the types of `program`, which is a result of `widened`."""
     return [
         np.asarray(one).astype(arrays.numpy_dtype(port.spec.element_type))
         for port, one in zip(program.arguments, inputs, strict=True)

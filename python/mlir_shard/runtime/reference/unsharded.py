@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program without its sharding, which gives the reference results for the sharded program.
+"""Removes the sharding of a program, to compute reference results for the sharded program.
 
-A manual computation becomes its body on the shards of all devices, joined.
+A manual computation is replaced by its body on the shards of all devices, whose results are joined.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from mlir_shard.runtime.reference.lockstep import MANUAL, BodiesInStep, Known, V
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import Box, device_at, device_box, device_coordinates
 
-# A program has to stay one that can be compiled.
+# The program must stay small enough to be compiled.
 _MOST_BLOCKS = 64
-# Their result on a device does not follow from the program.
+# Operations whose results on a device are not determined by the program.
 _OF_DEVICES = frozenset(op_names("stablehlo", "custom_call infeed outfeed recv rng send"))
 
 
 def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
-    """Returns the reasons why manual computations of a module have no meaning on one device; empty if all have one."""
+    """Returns the reasons why manual computations of a module cannot run on one device; empty if all can."""
     found: list[diagnostic.Diagnostic] = []
     for op in _manual_computations(module):
         message = _not_in_blocks(op)
@@ -53,12 +53,12 @@ def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
 
 
 def compute_on_one_device(module: Any) -> None:
-    """Replaces each manual computation by its body on all shards; `refused_computations` has to be empty.
+    """Replaces each manual computation by its body on all shards; `refused_computations` must be empty.
 
-    Raises RunError at a collective in one that cannot be computed on one device.
+    Raises RunError at a collective in a manual computation that one device cannot compute.
     """
     outermost = [op for op in _manual_computations(module) if not _is_in_another(op)]
-    # Those in others, or in functions that others call, are computed with them.
+    # Manual computations in others, or in functions that others call, are replaced with them.
     called = {inner for op in outermost for inner in _reached(op, module) if inner.name == MANUAL and inner != op}
     for op in outermost:
         if op not in called:
@@ -77,7 +77,7 @@ def _is_in_another(op: Any) -> bool:
 
 
 def _drop_unused_functions(module: Any) -> None:
-    """Erases private functions that are no longer called: collectives in them have no devices around them."""
+    """Erases private functions that are no longer called, whose collectives are outside manual computations."""
     while True:
         called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
         composites = operations_named(module, "stablehlo.composite")
@@ -107,7 +107,7 @@ def _reached(op: Any, module: Any) -> Iterator[Any]:
 
 
 def _not_in_blocks(op: Any) -> str:
-    """Returns the reason why a computation cannot be done on shards; empty if it can."""
+    """Returns the reason why a computation cannot be done on shards; an empty string if it can."""
     mesh = _mesh(op)
     if mesh is None:
         return f"'{op.name}' has no meaning on one device: its shardings have no mesh in common"
@@ -127,13 +127,13 @@ def _not_in_blocks(op: Any) -> str:
 
 
 def _shardings(op: Any, name: str) -> list[TensorSharding]:
-    """Returns shardings as far as they are along the manual axes: other axes do not divide the tensors of the body."""
+    """Returns shardings restricted to the manual axes: other axes do not partition the tensors of the body."""
     manual = op.attributes["manual_axes"].value.value
     return [sharding.only_axes(manual) for sharding in op.attributes[name].value.shardings]
 
 
 def _mesh(op: Any) -> Mesh | None:
-    """Returns the mesh of all shardings, an empty one without shardings; None if they differ."""
+    """Returns the common mesh of all shardings, or an empty mesh without shardings; None if meshes differ."""
     shardings = _shardings(op, "in_shardings") + _shardings(op, "out_shardings")
     meshes = [sdy.mesh_of(sharding, op) for sharding in shardings]
     if not meshes:
@@ -142,9 +142,9 @@ def _mesh(op: Any) -> Mesh | None:
 
 
 def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, list[Box], list[Box]]]:
-    """Yields each device with its box of each operand and of each result, for all positions along the manual axes.
+    """Yields each device at positions along the manual axes, with its boxes of the operands and the results.
 
-    outer: the position along the other axes.
+    outer: the coordinates along the other axes.
     """
     manual = op.attributes["manual_axes"].value.value
     along = [range(axis.size) if axis.name in manual else [place] for axis, place in zip(mesh.axes, outer, strict=True)]
@@ -159,7 +159,7 @@ def _boxes(op: Any, mesh: Mesh, outer: Sequence[int]) -> Iterator[tuple[int, lis
 
 
 def _mesh_of_all(op: Any, module: Any) -> Mesh:
-    """Returns the mesh of a computation and of those in it; raises RunError if they have several."""
+    """Returns the mesh of a computation and of the computations in it; raises RunError if they differ."""
     found = Mesh(())
     for inner in _reached(op, module):
         mesh = _mesh(inner) if inner.name == MANUAL else None
@@ -182,7 +182,7 @@ class _Computation:
         self._bodies = BodiesInStep(functions(module), processes, self._results)
 
     def replace(self) -> None:
-        """Replaces the computation by its results, computed in front of it."""
+        """Replaces the computation by its results, which are computed before it."""
         op = self._op
         first = device_at(self._mesh, [0] * len(self._mesh.axes))
         with ir.InsertionPoint(op), op.location:
@@ -190,7 +190,7 @@ class _Computation:
         replace_with(op, values)
 
     def _results(self, op: Any, devices: Sequence[int], operands: Values, known: Sequence[Known]) -> Values:
-        """Returns the results of this computation or one in it, on each of the devices around it."""
+        """Returns the results of this computation or one in it, on each device of the enclosing computation."""
         inner: list[int] = []
         arguments: Values = []
         around: list[Known] = []
@@ -221,7 +221,7 @@ def _block(value: Any, box: Box, made: dict[tuple[Any, Box], Any]) -> Any:
 
 
 def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
-    """Returns the tensor of these shards, which have the same place in dimensions before `dim`."""
+    """Returns the tensor of these shards, which have the same offsets in the dimensions before `dim`."""
     first = next(iter(parts))
     if dim == len(first.start):
         return parts[first]
@@ -232,9 +232,9 @@ def _joined(parts: Mapping[Box, Any], dim: int) -> Any:
     return values[0] if len(values) == 1 else stablehlo.concatenate(values, dim)
 
 
-# Without shardings these have no meaning.
+# Operations without a meaning without shardings.
 _ERASED = frozenset({"sdy.mesh", "sdy.sharding_group", "shard.grid", "shard.sharding"})
-# These change the sharding of a tensor, not the tensor.
+# Operations that change only the sharding of a tensor.
 _IDENTITIES = frozenset(
     op_names(
         "sdy",
@@ -249,8 +249,8 @@ _CONSTANT = "sdy.constant"
 def drop_sharding(module: Any) -> None:
     """Removes every sharding annotation from a global module, in place.
 
-    A `sdy.manual_computation` becomes its body on the shards of all devices. Raises RunError for an operation without a
-    meaning on one device, such as a collective in such a body.
+    A `sdy.manual_computation` becomes its body on the shards of all devices. Raises RunError for an operation that one
+    device cannot compute, such as a collective among other devices in such a body.
     """
     refusals = refused_computations(module)
     if refusals:
@@ -267,7 +267,7 @@ def drop_sharding(module: Any) -> None:
     wrong = [op for op in found if not _is_droppable(op)]
     if wrong:
         raise _refused([_without_meaning(op) for op in wrong])
-    # Regions before the operations that hold them, users before what they use.
+    # Operations in regions come before their parents, and users before their operands.
     for op in reversed(found):
         if op.name != "sdy.return":
             _drop(op)
@@ -280,7 +280,7 @@ def _refused(diagnostics: Sequence[diagnostic.Diagnostic]) -> RunError:
 
 def _is_droppable(op: Any) -> bool:
     if op.name == "sdy.return":
-        # One of another operation goes with that.
+        # It is erased with its parent.
         return op.parent.name.startswith("sdy.")
     return op.name in _ERASED | _IDENTITIES | {_INLINED, _CONSTANT}
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a sharded program computes what the program without sharding does, at the precision of its results."""
+"""Compares the results of a sharded program with those of the unsharded program, at the precision of their types."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mlir_shard.ir.values import is_token
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
 
-# Some hundred to some thousand units in the last place of each type: what the rounding of long sums and of exponentials
-# comes to. In f32 an attention layer from JAX differs by 1.2e-5 from itself, which in f64 is 6e-16.
+# Some hundred to some thousand units in the last place of each type, for the rounding of long sums and exponentials.
+# An attention layer from JAX differs from itself by 1.2e-5 in f32, and by 6e-16 in f64.
 TOLERANCES = {"f64": 1e-12, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2} | dict.fromkeys(arrays.FLOAT8, 0.3)
 TOLERANCES |= {f"complex<{part}>": TOLERANCES[part] for part in ("f32", "f64")}
 
 
-# Of how far rounding takes a result from one in f64, on average over its elements: what another order of the same
-# operations may.
+# The tolerance for another order of the same operations, as a multiple of the average rounding error of a result's
+# elements relative to f64.
 _TIMES_ROUNDING = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An element that is off: its index, its value and the one expected."""
+    """An element out of tolerance: its index, its value and the expected value."""
 
     index: tuple[int, ...]
     actual: Any
@@ -37,9 +37,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The greatest absolute and relative error of any element, how many are off, and the one that is off most.
+    """The greatest absolute and relative errors, the number of elements out of tolerance, and the worst of them.
 
-    by_rounding: whether elements would be off if rounding did not explain the difference, see `within_rounding`.
+    by_rounding: whether elements count as equal only because rounding explains the difference, see `within_rounding`.
     """
 
     absolute: float
@@ -54,7 +54,7 @@ class Comparison:
         return not self.count
 
     def described(self, name: str, size: int) -> str:
-        """A sentence on the element of the result `name` that is off most; it is one of `size`."""
+        """Returns a sentence about the worst element of the result `name` of `size` elements."""
         assert self.worst is not None
         at = f" at [{', '.join(map(str, self.worst.index))}]" if self.worst.index else ""
         values = f"{self.worst.actual} in place of {self.worst.expected}"
@@ -63,7 +63,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far floats may be off: |actual - expected| <= absolute + relative * |expected|, as NumPy has it."""
+    """The tolerance of floats: |actual - expected| <= absolute + relative * |expected|, as in NumPy."""
 
     relative: float
     absolute: float
@@ -72,12 +72,12 @@ class Tolerance:
 def compare(
     actual: Array, expected: Array, element_type: str, coarsest: str = "", tolerance: Tolerance | None = None
 ) -> Comparison:
-    """Compares arrays of one shape and of an element type. NaN equals NaN, and an infinity itself.
+    """Compares arrays of the same shape and element type. NaN equals NaN, and an infinity equals itself.
 
     Args:
-        coarsest: the float type by way of which floats were computed, where that is a coarser one than theirs.
-        tolerance: what floats are compared with; by default that of the type, relative to the element or, where that is
-            greater, to the mean of the elements.
+        coarsest: the coarsest float type in the computation of floats, if it is coarser than theirs.
+        tolerance: the tolerance of floats; by default that of the type, relative to the magnitude of the element or to
+            the mean magnitude of the elements, whichever is greater.
     """
     if not arrays.is_float(element_type):
         wrong = np.asarray(actual != expected)
@@ -103,11 +103,12 @@ def within_rounding(
     scale: float,
     coarsest: str = "",
 ) -> Comparison:
-    """The comparison without the differences that rounding explains, such as those of a gradient that is zero.
+    """Returns the comparison without differences that rounding explains, such as those of a gradient that is zero.
 
     Args:
-        precise: the result in f64. `expected` is as far from it as rounding takes it.
-        scale: the greatest magnitude of an argument or result. Rounding explains nothing that is not small beside it.
+        precise: the result in f64; its difference from `expected` is the rounding error.
+        scale: the greatest magnitude of an argument or result. Rounding explains only differences that are small
+            relative to it.
     """
     tolerance = max(TOLERANCES[element_type], TOLERANCES.get(coarsest, 0.0))
     rounding, _ = _errors(expected, precise, element_type)
@@ -120,12 +121,12 @@ def within_rounding(
 
 
 def _errors(actual: Array, expected: Array, element_type: str) -> tuple[Array, Array]:
-    """The absolute error of each element, and what it is relative to."""
+    """Returns the absolute error of each element, and the magnitude that its relative error refers to."""
     got, wanted = actual.astype(_widest(element_type)), expected.astype(_widest(element_type))
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where(same, 0.0, np.abs(got - wanted))
-    # What is not finite and not the same is wrong by any measure.
+    # Elements that are not finite and differ have an infinite error.
     error = np.where(np.isfinite(got) & np.isfinite(wanted) | same, error, np.inf)
     finite = np.abs(wanted[np.isfinite(wanted)])
     scale = float(finite.mean()) if finite.size else 0.0
@@ -147,7 +148,7 @@ def _comparison(
 
 
 def _greatest_difference(got: Array, wanted: Array) -> float:
-    """Of integers, exact at any size, and of booleans as 0 and 1."""
+    """Returns the greatest difference of integers, without overflow, or of booleans as 0 and 1."""
     return max((float(abs(int(a) - int(b))) for a, b in zip(got.flat, wanted.flat, strict=True)), default=0.0)
 
 
@@ -156,9 +157,9 @@ def _greatest(values: Array) -> float:
 
 
 def coarsest_floats(module: Any, function: Any) -> tuple[str, ...]:
-    """For each result but tokens, the name of the coarsest float type that it is computed by way of, "" for none.
+    """Returns the name of the coarsest float type in the computation of each result except tokens; "" without floats.
 
-    An f32 that is made of numbers in bf16 is as exact as these are.
+    An f32 that is computed from numbers in bf16 is only as accurate as they are.
     """
     defined = functions(module)
     blocks = function.regions[0].blocks
@@ -178,7 +179,7 @@ def coarsest_floats(module: Any, function: Any) -> tuple[str, ...]:
 
 
 def _inside(root: Any, defined: Mapping[str, Any], known: Mapping[Any, str], called: set[str]) -> set[str]:
-    """The floats of all values in an operation, in what it calls, and on the way to what it uses from around it."""
+    """Returns the float types of the values in an operation and its callees, and of values used from outside."""
     found: set[str] = set()
     for op in ops_in(root):
         found.update(_float(value.type) for value in (*op.results, *op.operands))

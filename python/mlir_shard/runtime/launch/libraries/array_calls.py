@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions on arrays that compiled code calls back in its process, where NumPy and SciPy compute them."""
+"""Callbacks from compiled code to functions on arrays in its process, which NumPy and SciPy compute."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ArrayCall:
     """A call of a function of this process on arrays, with the types of its local operands and results.
 
     Args:
-        target: which function: that of a custom call of LAPACK, or `fourier.TARGET`.
-        options: what else the function takes, by name.
+        target: the target of a LAPACK custom call, or `fourier.TARGET`.
+        options: the options of the function, by name.
     """
 
     target: str
@@ -66,7 +66,7 @@ def _specs(text: str) -> tuple[TensorSpec, ...]:
 
 
 class ArrayFunctions:
-    """The functions that compute the array calls of a program. They are valid while this object is alive.
+    """The functions that compute the array calls of a program. Their addresses are valid while this object is alive.
 
     Args:
         text: the program, in the LLVM dialect.
@@ -94,7 +94,7 @@ class ArrayFunctions:
         specs = (*call.operands, *call.results)
 
         def compute(*addresses: int) -> None:
-            # Exceptions cannot propagate through compiled code.
+            # Exceptions cannot propagate through compiled code: `check` raises them.
             try:
                 views = [_at(address, spec) for address, spec in zip(addresses, specs, strict=True)]
                 call(views[: len(call.operands)], views[len(call.operands) :])

@@ -25,7 +25,7 @@ GET_THREADS: Final = "openblas_get_num_threads"
 
 @cache
 def library_path() -> Path | None:
-    """The shared library; None where the package is not installed, or has none for this machine."""
+    """Returns the path of the shared library; None if the package is not installed or does not contain it."""
     spec = find_spec(_PACKAGE)
     places = spec.submodule_search_locations if spec else None
     found = [
@@ -35,10 +35,10 @@ def library_path() -> Path | None:
 
 
 def addresses(text: str) -> dict[str, int]:
-    """The address of each function of BLAS that a program in the LLVM dialect calls, by symbol.
+    """Returns the address of each BLAS function that a program in the LLVM dialect calls, by symbol.
 
     Raises:
-        RunError: it calls one, and the library is not installed.
+        RunError: the program calls BLAS, but the library is not installed.
     """
     symbols = set(_SYMBOL.findall(text))
     if not symbols:
@@ -51,7 +51,7 @@ def addresses(text: str) -> dict[str, int]:
 
 
 def set_threads(threads: int) -> None:
-    """Has OpenBLAS, where it is installed, compute with this many threads in this process."""
+    """Sets the number of threads of OpenBLAS in this process, if it is installed."""
     path = library_path()
     if path is not None:
         _library(path)[f"{_PREFIX}openblas_set_num_threads"](threads)
@@ -60,7 +60,7 @@ def set_threads(threads: int) -> None:
 @cache
 def _library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    # Ranks share the cores of a machine, all of which OpenBLAS would use.
+    # Ranks share the cores of a machine; by default OpenBLAS would use all of them.
     given = os.environ.get(_THREADS, "")
     library[f"{_PREFIX}openblas_set_num_threads"](int(given) if given.isdecimal() else 1)
     return library

@@ -12,18 +12,18 @@ from mlir_shard.runtime.arrays import Array
 
 TARGET = "fourier"
 FORM, RANK = "form", "rank"
-# In the order of StableHLO's enumeration, whose numbers are the option `form`.
+# The types of transforms in the order of StableHLO's enumeration, whose numbers are the option `form`.
 FORMS = ("FFT", "IFFT", "RFFT", "IRFFT")
 
 
 def compute(options: Mapping[str, int], operands: Sequence[Array], results: Sequence[Array]) -> None:
-    """Computes the result in place: the transform along the last dimensions, `rank` of them."""
+    """Computes the result in place: the transform along the last `rank` dimensions."""
     (operand,), (result,), form = operands, results, FORMS[options[FORM]]
     if not operand.size or not result.size:
         result[...] = 0
         return
     dims = range(operand.ndim - options[RANK], operand.ndim)
-    # A transform to real numbers is given half of its input, and the length of its result.
+    # The operand of a transform to real numbers has half of the spectrum; the length is that of the result.
     lengths = [(result if form == "IRFFT" else operand).shape[dim] for dim in dims]
     result[...] = getattr(_library(), f"{form.lower()}n")(operand, s=lengths, axes=tuple(dims))
 

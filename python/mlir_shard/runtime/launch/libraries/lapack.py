@@ -23,7 +23,7 @@ _TARGET = re.compile(r"lapack_([sdcz])([a-z0-9]+)_ffi")
 
 
 class Routines:
-    """The routines of BLAS and LAPACK for one element type, by their names without its letter."""
+    """The routines of BLAS and LAPACK for one element type, by their names without the type letter."""
 
     def __init__(self, letter: str) -> None:
         self._letter = letter
@@ -35,7 +35,7 @@ class Routines:
 
 @cache
 def _libraries() -> tuple[ModuleType, ModuleType]:
-    # Ranks share the cores of a machine.
+    # Ranks share the cores of a machine, so each uses one thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from scipy.linalg import blas, lapack
 
@@ -44,7 +44,7 @@ def _libraries() -> tuple[ModuleType, ModuleType]:
 
 Options = Mapping[str, int]
 Routine = Callable[..., Sequence[Any]]
-# By name without the type letter: computes one element of the batch.
+# By name without the type letter: the function that computes one element of the batch.
 _ROUTINES: dict[str, Routine] = {}
 # The rank of the first operand without batch dimensions, if it is not 2.
 _RANKS = {"gtsv": 1}
@@ -71,7 +71,7 @@ def _potrf(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
 @_routine("getrf")
 def _getrf(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
     factors, pivots, info = routines.getrf(a)
-    # SciPy counts rows from 0.
+    # SciPy's pivots are 0-based.
     return factors, pivots + 1, info
 
 
@@ -132,7 +132,7 @@ def _geev(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
 
 
 def _unpacked(vectors: Array, imaginary: Array) -> Array:
-    """The complex eigenvectors of a real matrix: two columns are the real and imaginary parts of a conjugate pair."""
+    """Returns the complex eigenvectors of a real matrix, given pairs of columns for their real and imaginary parts."""
     if vectors.shape[-1] != imaginary.size:
         return vectors
     result = vectors.astype(np.result_type(vectors.dtype, np.complex64))
@@ -182,7 +182,7 @@ def _trsm(routines: Routines, options: Options, a: Array, b: Array) -> Sequence[
 
 
 def is_known(target: str) -> bool:
-    """Whether a custom call of this target can be computed."""
+    """Returns whether a custom call with this target can be computed."""
     found = _TARGET.fullmatch(target)
     return found is not None and found[2] in _ROUTINES
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions of the native core for products of matrices of bf16 and of i8, on CPUs with instructions for these.
+"""Functions of the native core for matrix products of bf16 and of i8, on CPUs with instructions for them.
 
 `lib/runtime/narrow_gemm.h` describes them.
 """
@@ -26,10 +26,10 @@ def functions() -> dict[str, int]:
 
 
 def addresses(text: str) -> dict[str, int]:
-    """Returns the address of each of these functions that a program in the LLVM dialect calls, by symbol.
+    """Returns the address of each function of the native core that a program in the LLVM dialect calls, by symbol.
 
     Raises:
-        RunError: this CPU cannot run one.
+        RunError: this CPU does not support a function that the program calls.
     """
     symbols, known = sorted(set(_SYMBOL.findall(text))), functions()
     for symbol in symbols:

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions of the C library on vectors: glibc's `libmvec`, for loops that call a function for each element.
+"""Vector functions of the C library: glibc's `libmvec`, for loops that call a function for each element.
 
-LLVM is told which functions on vectors do the work of one on scalars, by the attribute of calls that Clang writes for
-`#pragma omp declare simd`. Their results differ from those on scalars by at most 4 units in the last place. Names are
-those of the vector function ABI for x86-64.
+An attribute of each scalar function lists its vector variants for LLVM, as Clang emits it for `#pragma omp declare
+simd`. Their results differ from those of the scalar function by at most 4 units in the last place. Names follow the
+vector function ABI for x86-64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ONE_ARGUMENT: Final = (
 )
 TWO_ARGUMENTS: Final = ("atan2", "pow")
 _LIBRARY: Final = "libmvec.so.1"
-# The letter of an instruction set, by the size of its registers in bytes.
+# The letters of instruction sets in the ABI, by the size of their registers in bytes.
 _LETTERS: Final = {16: "b", 32: "d", 64: "e"}
 _DECLARATION = re.compile(r"llvm\.func @(\w+)\(f(?:32|64)")
 _TARGET: Final = "target_cpu"
@@ -32,12 +32,12 @@ _VARIANTS, _PASSTHROUGH = "vector-function-abi-variant", "passthrough"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A function on vectors that computes what another does on scalars.
+    """A vector variant of a scalar function.
 
     Attributes:
         mapping: the parameters in the vector function ABI, for example `N8vv` for two vectors of 8 elements.
-        symbol: in the library.
-        declaration: in the LLVM dialect.
+        symbol: the symbol in the library.
+        declaration: the declaration in the LLVM dialect.
     """
 
     mapping: str
@@ -46,17 +46,17 @@ class Variant:
 
 
 def addresses(text: str) -> dict[str, int]:
-    """The address of each function on vectors that may be called for those of a program in the LLVM dialect."""
+    """Returns the address of each vector variant of the functions that a program in the LLVM dialect declares."""
     found = {one.symbol for name in set(_DECLARATION.findall(text)) for one in _variants(name)}
     return {one: ctypes.cast(_library()[one], ctypes.c_void_p).value or 0 for one in found}
 
 
 def declare(module: Any) -> None:
-    """Declares them in a module in the LLVM dialect, in place, if it is to be compiled for this machine.
+    """Declares vector functions in a module in the LLVM dialect, in place, if it is compiled for this machine's CPU.
 
-    Programs for another CPU do without: their results do not depend on the machine.
+    Programs for a given CPU level do not use them, so that their results do not depend on the machine.
     """
-    # Not with this module: a rank that loads machine code needs no MLIR.
+    # Imported here, not with this module: a rank that loads machine code does not need MLIR.
     from mlir_shard.host import ir
 
     declared: list[Variant] = []
@@ -79,7 +79,7 @@ def declare(module: Any) -> None:
 
 
 def _declarations(variants: list[Variant]) -> str:
-    """They are used by a list: LLVM would drop them before it vectorizes."""
+    """Returns declarations of variants, and a list that uses them: LLVM would drop unused ones before it vectorizes."""
     type_ = f"!llvm.array<{len(variants)} x ptr>"
     lines = [f"%list0 = llvm.mlir.undef : {type_}"]
     for place, one in enumerate(variants):
@@ -95,7 +95,7 @@ def _declarations(variants: list[Variant]) -> str:
 
 @cache
 def _variants(name: str) -> tuple[Variant, ...]:
-    """Those of a function of the C library that this machine has, with the widest vectors first."""
+    """Returns the variants of a C library function that this machine supports, those with the widest vectors first."""
     library, is_double = _library(), name in (*ONE_ARGUMENT, *TWO_ARGUMENTS)
     base = name if is_double else name.removesuffix("f")
     if library is None or base not in (*ONE_ARGUMENT, *TWO_ARGUMENTS):

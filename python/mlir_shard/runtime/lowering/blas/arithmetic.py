@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The types that a contraction is computed in, and whether BLAS or a function of the native core computes it."""
+"""Selection of the types in which a contraction is computed, and of BLAS or a function of the native core for it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mlir_shard.host import ir
 from mlir_shard.runtime.launch.libraries import narrow_gemm
 from mlir_shard.runtime.lowering.blas.contractions import Contraction
 
-# The largest integers up to which floats hold all, and the largest sums of an i32.
+# The magnitudes up to which f32 and f64 represent all integers, and the largest i32.
 _EXACT_F32, _EXACT_F64, _EXACT_I32 = 1 << 24, 1 << 53, (1 << 31) - 1
 _WIDENED: Final = "arith.extsi"
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """How a contraction is computed.
+    """The types and the function that compute a contraction.
 
     Attributes:
-        inputs: the type of the elements of both operands.
-        sums: that of the result.
-        function: the symbol of the native core's; None for BLAS.
+        inputs: the element type of both operands.
+        sums: the element type of the result.
+        function: the symbol of a function of the native core; None for BLAS.
     """
 
     inputs: Any
@@ -33,7 +33,7 @@ class Arithmetic:
 
 
 def arithmetic(found: Contraction) -> Arithmetic | None:
-    """Returns how a contraction is computed; None where only loops do it."""
+    """Returns the arithmetic of a contraction; None if only loops can compute it."""
     *inputs, result = (one.type.element_type for one in found.op.operands)
     if isinstance(result, ir.ComplexType):
         return _of_blas(result) if isinstance(result.element_type, (ir.F32Type, ir.F64Type)) else None
@@ -45,7 +45,7 @@ def arithmetic(found: Contraction) -> Arithmetic | None:
     widened = [one.operation.name for one in body].count(_WIDENED)
     largest = prod(found.sizes[loop] for loop in found.summed) << sum(one.width - 1 for one in inputs)
     i32 = ir.IntegerType.get_signless(32)
-    # Sums wrap around, whether in 32 bits or in fewer.
+    # Sums wrap around, both in 32 bits and in fewer.
     narrow = _narrow(inputs, i32) if result.width <= i32.width or largest <= _EXACT_I32 else None
     if narrow is not None or widened != 2:
         return narrow

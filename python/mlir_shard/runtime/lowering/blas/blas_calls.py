@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops where one call is not enough.
+"""Lowering of contractions in memory to calls of `gemm` and `gemv`, in loops if one call is not enough.
 
-They are accumulated in the type of the result, those of floats narrower than f32 in f32. Those of integers that are
-widened are computed in i32, where there is a function for their type, or in a type of floats that holds every sum;
-other integers are left to loops. A convolution is a product of matrices for each place of its window.
+Floats are accumulated in the type of the result, or in f32 if that is narrower. Widened integers are accumulated in
+i32 if the native core has a function for their type, or in a float type that represents every sum exactly; loops
+compute other integer contractions. A convolution is a matrix product for each position in its window.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from mlir_shard.runtime.lowering.blas.gemm_plan import GemmPlan, Operand, plan_g
 _arith, _complex, _func, _linalg = map(host.dialect, ("arith", "complex", "func", "linalg"))
 _memref, _scf = map(host.dialect, ("memref", "scf"))
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
-# How many times the products of a call have to be for another operand to be copied.
+# The factor by which the number of products of a call must grow to justify copying another operand.
 _WORTH_A_COPY = 4
 
 
 def lower(module: Any) -> None:
-    """Replaces contractions in memory by calls, in place, if OpenBLAS is installed."""
+    """Replaces the contractions in memory of a module by calls, in place, if OpenBLAS is installed."""
     if blas.library_path() is None:
         return
     found = map(contraction, operations_where(module, lambda name: name.startswith("linalg.")))
@@ -48,14 +48,14 @@ def lower(module: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The memory that an operand is read from: its own, or a copy whose dimension `i` is `order[i]` of it."""
+    """The memory that an operand is read from: its own, or a copy whose dimension `i` is its dimension `order[i]`."""
 
     operand: Operand
     order: tuple[int, ...] | None = None
 
 
 def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
-    """Yields the memory that an operand may be read from, cheapest first."""
+    """Yields the memory that an operand may be read from, the cheapest first."""
     memory = found.op.operands[place]
     strides, shape = buffers.strides(memory.type), memory.type.shape
     if memory.type.element_type == type_ and strides is not None:
@@ -65,7 +65,7 @@ def _sources(found: Contraction, place: int, type_: Any) -> Iterator[_Source]:
         contiguous = _contiguous([found.sizes[loop] for loop in order])
         yield _Source(Operand(tuple(order), contiguous), tuple(of_dims.index(loop) for loop in order))
         return
-    # The steps of a window are not contiguous; where the channels are last, these are.
+    # The steps of a window are not contiguous; the channels are if they are the last dimension.
     summed = [len(terms) == 1 and terms[0][0] in found.summed for terms in found.indices[place]]
     dims = range(len(shape))
     for dims_of_copy in dict.fromkeys((tuple(dims), tuple(sorted(dims, key=summed.__getitem__)))):
@@ -87,7 +87,7 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _chosen(found: Contraction, how: Arithmetic) -> tuple[GemmPlan, tuple[_Source, ...]] | None:
-    """Returns the plan with the fewest copies whose calls are still large, and its sources; None without a plan."""
+    """Returns the plan with the fewest copies among those with large calls, and its sources; None if none exists."""
     options, types = [], (how.inputs, how.inputs, how.sums)
     for sources in product(*(_sources(found, place, type_) for place, type_ in enumerate(types))):
         plan = plan_gemm(found.sizes, *(one.operand for one in sources))
@@ -106,14 +106,14 @@ class _Calls:
         self._declared: set[str] = set()
 
     def emit(self, found: Contraction, how: Arithmetic) -> bool:
-        """Emits a contraction at the current insertion point; returns whether calls suit it."""
+        """Emits the calls of a contraction at the current insertion point; returns false if no plan exists."""
         chosen = _chosen(found, how)
         if chosen is None:
             return False
         plan, sources = chosen
         a, b, result = found.op.operands
-        # Loops over sums outside of the calls add to what the calls before have computed; `gemv` of some versions
-        # multiplies what is there by 0, where there may be NaN.
+        # With summed loops around the call, a call adds to the result of previous calls. Some versions of `gemv`
+        # multiply the previous result by 0 instead of ignoring it, which gives NaN if it is NaN.
         is_by_gemv = plan.is_of_vectors and how.function is None
         adds_up = is_by_gemv or any(loop.steps[2] == 0 for loop in plan.loops)
         *inputs, of_result = sources
@@ -125,7 +125,7 @@ class _Calls:
             _linalg.fill(_zero(how.sums), outs=[memories[2]])
         self._loops(plan, memories, how, adds=adds_up or (not is_copied and fill is None))
         if of_result.order is not None:
-            # A copy of the result is added to it afterwards.
+            # The copy of the result is copied back or added to it afterwards.
             back = [of_result.order.index(dim) for dim in range(len(of_result.order))]
             _copy(memories[2], result, back, adds=fill is None)
         if fill is not None:
@@ -161,7 +161,7 @@ class _Calls:
             point.__exit__(None, None, None)
 
     def _factor(self, type_: Any, value: int) -> Any:
-        """Returns a factor of the product, or of the former result."""
+        """Returns a factor of the product, or of the previous result, in the form that BLAS takes."""
         if not isinstance(type_, ir.ComplexType):
             return _arith.ConstantOp(type_, ir.FloatAttr.get(type_, value)).result
         real = type_.element_type
@@ -191,12 +191,12 @@ class _Calls:
         self._call(f"cblas_{_letter(type_)}{name}", arguments)
 
     def _call_native(self, symbol: str, plan: GemmPlan, pointers: Sequence[Any], adds: bool) -> None:
-        """Emits a call as `lib/runtime/narrow_gemm.h` describes."""
+        """Emits a call of a function of the native core, see `lib/runtime/narrow_gemm.h`."""
         a, b, c = pointers
         forms = [_int(factor.is_transposed) for factor in (plan.a, plan.b)]
         sizes = [_int(size) for size in (plan.m, plan.n, plan.k)]
         a_leading, b_leading, c_leading = map(_int, (plan.a.leading, plan.b.leading, plan.c_leading))
-        # OpenBLAS knows how many a rank has.
+        # The number of threads of the rank is that of OpenBLAS.
         (threads,) = self._call(blas.GET_THREADS, [], [ir.IntegerType.get_signless(32)])
         self._call(symbol, [*forms, *sizes, a, a_leading, b, b_leading, _int(adds), c, c_leading, threads])
 
@@ -215,7 +215,7 @@ class _Calls:
             is_applied_transposed = form.is_transposed
             steps = plan.b.leading, plan.c_leading
         else:
-            # One row is the transposed matrix times a column.
+            # One row of the result is the transposed matrix times a column.
             matrix, form, rows, vector = b, plan.b, plan.k, a
             is_applied_transposed = not form.is_transposed
             steps = plan.a.leading if plan.a.is_transposed else 1, 1
@@ -229,7 +229,7 @@ class _Calls:
 
 
 def _fill_before(op: Any) -> Any | None:
-    """Returns the op that fills the result with zeros, if nothing uses the memory between it and `op`; else None."""
+    """Returns the op that fills the result with zeros if nothing uses the memory between it and `op`; else None."""
     memory = op.operands[2]
     allocation = memory.owner
     if isinstance(allocation, ir.Block) or allocation.operation.name != "memref.alloc":
@@ -237,7 +237,7 @@ def _fill_before(op: Any) -> Any | None:
     users = {op_in_block(use.owner.operation, op.block) for use in memory.uses} - {op}
     before = [user for user in users if user is not None and user.is_before_in_block(op)]
     if any(isinstance(result.type, ir.MemRefType) for user in before for result in user.results):
-        # Through a view of the memory others may use it.
+        # Other ops may use the memory through a view.
         return None
     last = next((one for one in before if not any(one.is_before_in_block(other) for other in before)), None)
     if last is None or last.name != "linalg.fill" or last.operands[1] != memory:
@@ -269,7 +269,7 @@ def _room(memory: Any, order: Sequence[int], type_: Any) -> Any:
 
 
 def _read(memory: Any, source: _Source, type_: Any) -> Any:
-    """Returns the memory that an operand is read from, with the elements in it."""
+    """Returns the memory that an operand is read from, after copying it if `source` is a copy."""
     if source.order is None:
         return memory
     made = _room(memory, source.order, type_)
@@ -297,7 +297,7 @@ def _copy(source: Any, target: Any, order: Sequence[int], *, adds: bool = False)
         if adds and isinstance(types[1], ir.ComplexType):
             value = _complex.AddOp(value, before).result
         elif adds and isinstance(types[1], ir.FloatType):
-            # Added in the wider type, and rounded once.
+            # Added in the wider type and rounded once.
             value = _arith.AddFOp(value, _converted(before, types[0])).result
         value = _converted(value, types[1])
         if adds and isinstance(types[1], ir.IntegerType):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contractions: structured ops that add up products of two inputs, convolutions among them."""
+"""Contractions: structured ops that sum products of two inputs, including convolutions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Index = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """An op in tensors or memory of static shapes that adds `a * b` to `c`.
+    """An op on tensors or memory of static shapes that adds `a * b` to `c`.
 
     Attributes:
-        indices: for `a`, `b` and `c`, the index of each dimension; those of `c` are loops.
-        sizes: the iterations of each loop.
+        indices: for `a`, `b` and `c`, the index of each dimension; each index of `c` is a single loop.
+        sizes: the number of iterations of each loop.
     """
 
     op: Any
@@ -51,22 +51,22 @@ class Contraction:
 
     @property
     def summed(self) -> frozenset[int]:
-        """The loops that products are added up over."""
+        """The loops over which products are summed."""
         a, b, c = self.loops
         return a & b - c
 
     def is_plain(self, operand: int) -> bool:
-        """Returns whether each dimension of an operand is indexed by a loop of its own."""
+        """Returns whether each dimension of an operand is indexed by a single, distinct loop."""
         of = self.indices[operand]
         return all(len(index) == 1 and index[0][1] == 1 for index in of) and len(self.loops[operand]) == len(of)
 
     def plain_loops(self, operand: int) -> list[int]:
-        """Returns the loop of each dimension of an operand that is plain."""
+        """Returns the loop of each dimension of a plain operand."""
         return [index[0][0] for index in self.indices[operand]]
 
     @property
     def orders(self) -> tuple[list[int], ...]:
-        """The loops of each operand with those of batches first, then of rows, then of columns."""
+        """The loops of each operand in the order of batches, rows and columns of its matrices."""
         a, b, c = self.loops
         batch = sorted(a & b & c)
         rows, columns, summed = (sorted(one.difference(batch)) for one in (a & c, b & c, a & b))
@@ -74,9 +74,9 @@ class Contraction:
 
 
 def contraction(op: Any) -> Contraction | None:
-    """Returns an op of linalg as a contraction; None for other ops.
+    """Returns the contraction of a linalg op; None if it is not one.
 
-    Inputs may be widened first. Every loop has to index two of the operands, and one loop only the inputs.
+    The op may widen its inputs first. Every loop must index at least two operands, and one loop only the inputs.
     """
     if len(op.regions) != 1 or len(op.operands) != 3 or list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])) != [2, 1]:
         return None
@@ -107,10 +107,10 @@ def contraction(op: Any) -> Contraction | None:
 
 
 def protect(module: Any) -> list[Any]:
-    """Keeps the host from fusing the producers of inputs of contractions into these, in place, until `release`.
+    """Prevents the host from fusing producers of inputs into contractions, until `release`; changes them in place.
 
-    An op that is fused into the body of a contraction is computed again for each product. A generic on tensors that is
-    a product of matrices or batches becomes a `linalg.contract`, others are put into functions, which are returned.
+    An op fused into the body of a contraction is recomputed for each product. A generic on tensors with plain operands
+    becomes a `linalg.contract`; others are moved to functions, which are returned.
     """
     functions: list[Any] = []
     for op in operations_where(module, lambda name: name == _GENERIC):
@@ -125,7 +125,7 @@ def protect(module: Any) -> list[Any]:
 
 
 def release(module: Any, functions: Sequence[Any]) -> None:
-    """Puts contractions back in place of the calls of the functions that `protect` returned."""
+    """Inlines the functions that `protect` returned, and erases them."""
     by_name = {one.attributes["sym_name"].value: one for one in functions}
     for call in operations_named(module, "func.call"):
         function = by_name.get(call.attributes["callee"].value)
@@ -184,7 +184,7 @@ def _adds_products(body: Any) -> bool:
 
 
 def index_of(expression: Any) -> Index | None:
-    """Returns the index that a linear expression of an indexing map is; None if it is not linear."""
+    """Converts an expression of an indexing map to an index; returns None if it is not linear."""
     if isinstance(expression, ir.AffineDimExpr):
         return ((expression.position, 1),)
     if isinstance(expression, ir.AffineAddExpr):

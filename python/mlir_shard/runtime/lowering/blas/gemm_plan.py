@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contractions of strided memory as loops around `gemm` of BLAS."""
+"""Plans for contractions of strided memory: loops around `gemm` of BLAS."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ MOST: Final = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand of a contraction: the loops that index its dimensions, and the strides of these, in elements."""
+    """An operand of a contraction: the loops that index its dimensions, and their strides in elements."""
 
     loops: tuple[int, ...]
     strides: tuple[int, ...]
 
     @property
     def stride_of(self) -> Mapping[int, int]:
-        """The stride of each loop that indexes it."""
+        """The stride of each loop that indexes the operand."""
         return dict(zip(self.loops, self.strides, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A matrix as `gemm` of row-major matrices takes it: with `is_transposed`, its transpose is in memory."""
+    """A matrix argument of `gemm` in row-major order; if `is_transposed`, its transpose is in memory."""
 
     is_transposed: bool
     leading: int
@@ -36,7 +36,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class OuterLoop:
-    """A loop around `gemm`, and how many elements further the operands `a`, `b` and `c` are after each iteration."""
+    """A loop around `gemm`, and the elements by which `a`, `b` and `c` advance in each iteration."""
 
     size: int
     steps: tuple[int, int, int]
@@ -47,8 +47,8 @@ class GemmPlan:
     """`c += a * b` of row-major matrices of `m` by `k`, `k` by `n` and `m` by `n` elements, in loops.
 
     Attributes:
-        swaps: whether `a` and `b` are the second and the first operand of the contraction: the result is transposed.
-        c_leading: from one row of `c` to the next.
+        swaps: whether `a` is the contraction's second operand and `b` the first, so that the result is transposed.
+        c_leading: the elements from one row of `c` to the next.
     """
 
     m: int
@@ -62,18 +62,18 @@ class GemmPlan:
 
     @property
     def is_of_vectors(self) -> bool:
-        """Whether a call is that of `gemv`."""
+        """Whether the call is one of `gemv`."""
         return 1 in (self.m, self.n)
 
     @property
     def volume(self) -> int:
-        """The products of a call."""
+        """The number of products of a call."""
         return self.m * self.n * self.k
 
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Loops that run as one: they are merged from the innermost on."""
+    """Loops that are merged into one, from the innermost outwards."""
 
     loops: tuple[int, ...]
     size: int
@@ -84,13 +84,13 @@ _NONE = _Merged((), 1, (0, 0))
 
 
 def plan_gemm(sizes: Sequence[int], a: Operand, b: Operand, c: Operand) -> GemmPlan | None:
-    """Returns the plan with the largest matrices; None where no two loops of an operand allow it.
+    """Returns the plan with the largest matrices; None if the strides allow no plan.
 
-    A row, or a column, of each matrix has to be contiguous. Copies of the operands that have their loops in the order
-    of batch, rows and columns always are.
+    The rows or the columns of each matrix must be contiguous. This is always so for copies of the operands with their
+    loops in the order of batches, rows and columns.
 
     Args:
-        sizes: the iterations of each loop, all positive.
+        sizes: the number of iterations of each loop, all positive.
         a, b, c: the two inputs and the output.
     """
     of_a, of_b, of_c = a.stride_of, b.stride_of, c.stride_of
@@ -142,7 +142,7 @@ def _steps(loop: int, strides: Sequence[Mapping[int, int]]) -> tuple[int, int, i
 def _merges(
     loops: Sequence[int], sizes: Sequence[int], first: Mapping[int, int], second: Mapping[int, int]
 ) -> Iterator[_Merged]:
-    """The ways to run loops that two operands have as one, from each loop outwards."""
+    """Yields the possible merges of loops that two operands have in common, from each loop outwards."""
     if not loops:
         yield _NONE
     for innermost in loops:
@@ -157,7 +157,7 @@ def _merges(
 
 
 def _factor(rows: int, columns: int, row_stride: int, column_stride: int) -> Factor | None:
-    """A matrix with these strides; strides of a size of 1 do not matter."""
+    """Returns the matrix with these strides; None if `gemm` does not support it. Strides of size 1 do not matter."""
     row_stride, column_stride = row_stride if rows > 1 else 0, column_stride if columns > 1 else 0
     if max(rows, columns, row_stride, column_stride) > MOST:
         return None

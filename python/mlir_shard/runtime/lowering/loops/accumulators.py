@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions of floats narrower than f32 in f32, rounded once at the end, as by XLA."""
+"""Accumulation of floats narrower than f32 in f32, rounded once at the end, as in XLA."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def widen(module: Any) -> None:
     for op in operations_named(module, _GENERIC):
         if op.results and any("reduction" in str(one) for one in op.attributes[_ITERATORS]):
             narrow = [place for place in range(len(op.results)) if _accumulates(op, place)]
-            # BLAS accumulates contractions in f32 by itself.
+            # The calls of BLAS for contractions already accumulate in f32.
             if narrow and contraction(op) is None:
                 _widen(op, narrow)
 
 
 def _accumulates(op: Any, place: int) -> bool:
-    """Whether a result is narrow and all that happens to it is that the body combines a value with it."""
+    """Returns whether a result is a narrow float and the body only combines a value with it."""
     if not _is_narrow(op.results[place].type.element_type):
         return False
     body = op.regions[0].blocks[0]

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Destinations of structured ops, empty tensors and filled ones: each op gets its own.
+"""Gives each structured op its own destination, which is an empty or filled tensor.
 
-The host's simplifications merge equal ones. One-shot bufferization then has to find out which of the ops that write to
-a merged one may do so in place, which takes it cubic time in their number, and copies the others. What it merges is
-also in memory from the first to the last of these ops.
+The host's simplifications merge equal destinations. One-shot bufferization must then find which of the ops may write to
+a merged one in place, in time that is cubic in their number, and it copies the others. A merged destination also lives
+from the first to the last of these ops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEGMENTS = "operandSegmentSizes"
 
 
 def separate(module: Any) -> None:
-    """Gives each op of a module that writes to an empty or filled tensor one of its own, just before it, in place."""
+    """Gives each op of a module that writes to an empty or filled tensor its own one, just before it, in place."""
     for op in operations_named(module, _GENERIC):
         _fill(op)
     for op in operations_named(module, *_VIEWS):
@@ -32,7 +32,7 @@ def separate(module: Any) -> None:
         for op in operations_named(module, name):
             for result in op.results:
                 uses = list(result.uses)
-                # What is only read is filled once, and not in each iteration of a loop that reads it.
+                # A tensor that is only read is filled once, not in each iteration of a loop that reads it.
                 written = [one for one in uses if name == _EMPTY or _is_destination(one)]
                 for number, use in enumerate(written, 1):
                     user = use.owner.operation
@@ -44,7 +44,7 @@ def separate(module: Any) -> None:
 
 
 def _view(op: Any) -> None:
-    """A view of an empty tensor is an empty tensor, and that of a filled one is filled."""
+    """Replaces a view of an empty or filled tensor by an empty or filled tensor."""
     viewed, type_ = op.operands[0].owner, op.results[0].type
     if isinstance(viewed, ir.Block) or viewed.name not in (_EMPTY, _FILL) or not type_.has_static_shape:
         return
@@ -56,7 +56,7 @@ def _view(op: Any) -> None:
 
 
 def _fill(op: Any) -> None:
-    """A generic that writes the same value everywhere is a fill."""
+    """Replaces a generic that writes one value to all elements by a fill."""
     (block,) = op.regions[0].blocks
     (first, *more) = [one.operation for one in block.operations]
     if more or len(op.operands) != 1 or first.operands[0] in list(block.arguments):
@@ -66,12 +66,12 @@ def _fill(op: Any) -> None:
 
 
 def _is_destination(use: Any) -> bool:
-    """Whether the op of a use writes to it."""
+    """Returns whether the op of a use writes to the value."""
     op = use.owner.operation
     if op.name == _INSERT:
         return bool(use.operand_number == 1)
     if not op.name.startswith("linalg."):
         return False
-    # An op whose numbers of operands are fixed, such as a transpose, has no segments: its destinations are the last.
+    # An op with a fixed number of operands, such as a transpose, has no segments: its destinations are the last.
     inputs = op.attributes[_SEGMENTS][0] if _SEGMENTS in op.attributes else len(op.operands) - len(op.results)
     return bool(use.operand_number >= inputs)

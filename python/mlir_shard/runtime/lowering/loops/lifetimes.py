@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lifetimes of buffers: memory is allocated before its first use and freed after its last, within a block.
+"""Shortens lifetimes of buffers: memory is allocated just before its first use and freed after its last, in its block.
 
-Upstream's `optimize-allocation-liveness` does not follow the addresses that calls of libraries are given.
+Upstream's `optimize-allocation-liveness` does not track the addresses that are passed to library calls.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from mlir_shard.ir.editing import op_in_block, operations_named
 
 _ALLOCATION, _DEALLOCATION = "memref.alloc", "memref.dealloc"
 _ADDRESS: Final = "memref.extract_aligned_pointer_as_index"
-# Ops whose results are addresses where an operand is.
+# Ops whose results are addresses if an operand is one.
 _OF_ADDRESSES: Final = frozenset(
     {"arith.addi", "arith.muli", "arith.index_cast", "arith.select", "llvm.inttoptr", "llvm.getelementptr"}
     | {_ADDRESS, "builtin.unrealized_conversion_cast"}
 )
 _ENDS: Final = frozenset({"func.return", "scf.condition", "scf.yield"})
 _CALLS: Final = ("func.call", "llvm.call")
-# Messages that are under way until their request is waited for.
+# The prefix of nonblocking calls, whose messages are in flight until their request is waited for.
 _STARTED: Final = "MPI_I"
 
 
 def shorten(module: Any) -> None:
-    """Moves allocations to before their first use, and deallocations to behind the last, in place."""
+    """Moves allocations before their first use, and deallocations after the last use, in place."""
     for op in operations_named(module, _ALLOCATION):
         first = _first_use(op)
         if first is not None:
@@ -61,13 +61,13 @@ def _last_use(allocation: Any, deallocation: Any) -> Any | None:
         for use in values.pop().uses:
             op = use.owner.operation
             if op.name == _DEALLOCATION:
-                # Its own, or that of a request, which has been waited for.
+                # The deallocation of the memory or of a request, which has been waited for.
                 continue
             if len(op.successors):
                 return None
             made = [*op.results, *_results_of_parent(op)] if _passes_on(op) else []
             if op.name in _CALLS and _callee(op).startswith(_STARTED):
-                # The memory is in use until the request, which is the last argument, is waited for.
+                # The memory is in use until the request, the last argument, is waited for.
                 made.append(_allocated(op.operands[len(op.operands) - 1]))
             for one in made:
                 if one not in seen:
@@ -82,7 +82,7 @@ def _last_use(allocation: Any, deallocation: Any) -> Any | None:
 
 
 def _allocated(address: Any) -> Any:
-    """Returns the value whose address was taken."""
+    """Returns the memory that an address was computed from."""
     while not isinstance(address.owner, ir.Block) and address.owner.operation.name in _OF_ADDRESSES:
         address = address.owner.operation.operands[0]
     return address
@@ -93,12 +93,12 @@ def _callee(op: Any) -> str:
 
 
 def _passes_on(op: Any) -> bool:
-    """Returns whether the memory may be reached through results of an op, or of the one around it."""
+    """Returns whether results of an op, or of its parent, may refer to the memory of its operands."""
     return op.name in _OF_ADDRESSES or any(isinstance(one.type, ir.MemRefType) for one in op.operands)
 
 
 def _results_of_parent(op: Any) -> list[Any]:
-    """Returns the values that a terminator may pass its operands on to."""
+    """Returns the values to which a terminator may pass its operands."""
     parent = op.parent
     if parent is None or op.name not in _ENDS:
         return []

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Order of the loops of structured ops in memory, for LLVM to vectorize the innermost, and tiles of transposes.
+"""Orders the loops of structured ops in memory, so that LLVM vectorizes the innermost, and tiles transposes.
 
-The loops of reductions keep their order among each other: each element of a result combines the same values in the same
-order, but for sums and products of floats, which LLVM may compute in parts.
+Reduction loops keep their relative order: each element of a result combines the same values in the same order, except
+for sums and products of floats, which LLVM may reassociate.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _GENERIC, _INDEX = "linalg.generic", "linalg.index"
 _MAPS, _ITERATORS, _SEGMENTS = "indexing_maps", "iterator_types", "operandSegmentSizes"
 _COMBINING: Final = ("arith.addf", "arith.mulf")
 _SUBTRACT: Final = "arith.subf"
-# What an iteration of the innermost loop costs for an operand that it goes through in larger steps than 1: a line of
-# the cache may be loaded for it.
+# The cost of an iteration of the innermost loop for an operand with steps larger than 1, which may load a line of the
+# cache, and for one with steps of 1.
 _FAR, _NEAR = 16, 1
-# Loops of fewer iterations are not worth vectorizing, and this is what they cost more.
+# Loops with fewer iterations are not worth vectorizing; their additional cost.
 _SHORT, _OF_SHORT = 8, 4
-# Iterations of each of two loops, for which the elements of two operands are in the first level of the cache.
+# The iterations of each of two loops for which the elements of two operands fit in the L1 cache.
 _TILE: Final = 16
 _WORTH_TILES: Final = 4096
 
@@ -59,7 +59,7 @@ def _arrange(op: Any, decided: dict[Any, tuple[int, ...]], vector_bytes: int) ->
 
 
 def _steps(op: Any) -> list[tuple[int, ...]] | None:
-    """For each operand in memory, by how many elements each loop moves on; None where that is not known."""
+    """Returns, for each operand in memory, the elements by which each loop advances; None if unknown."""
     found = []
     for attribute, operand in zip(op.attributes[_MAPS], op.operands, strict=True):
         map_, type_ = attribute.value, operand.type
@@ -77,7 +77,7 @@ def _steps(op: Any) -> list[tuple[int, ...]] | None:
 
 
 def _coefficient(expression: Any, loop: int) -> int:
-    """How much an affine expression grows by with a loop; 0 where it is not linear."""
+    """Returns the coefficient of a loop in an affine expression; 0 if the expression is not linear."""
     if isinstance(expression, ir.AffineDimExpr):
         return int(expression.position == loop)
     if isinstance(expression, ir.AffineAddExpr):
@@ -88,7 +88,7 @@ def _coefficient(expression: Any, loop: int) -> int:
 
 
 def _sizes(op: Any) -> list[int]:
-    """How many iterations each loop has, 0 where no operand shows it."""
+    """Returns the number of iterations of each loop; 0 if no operand's shape determines it."""
     sizes = [0] * op.attributes[_MAPS][0].value.n_dims
     for attribute, operand in zip(op.attributes[_MAPS], op.operands, strict=True):
         for dim, expression in enumerate(attribute.value.results):
@@ -102,7 +102,7 @@ def _is_reduced(op: Any) -> list[bool]:
 
 
 def _order(steps: Sequence[tuple[int, ...]], sizes: Sequence[int], reduced: Sequence[bool]) -> tuple[int, ...]:
-    """The loops from the outermost to the innermost, which is the one that goes through most operands by elements."""
+    """Returns the loops from the outermost to the innermost, which is the one with the cheapest steps."""
     last_reduced = max((loop for loop, one in enumerate(reduced) if one), default=-1)
     loops = range(len(sizes))
 
@@ -110,7 +110,7 @@ def _order(steps: Sequence[tuple[int, ...]], sizes: Sequence[int], reduced: Sequ
         far = sum(0 if of[loop] == 0 else _NEAR if of[loop] == 1 else _FAR for of in steps)
         return far + (_OF_SHORT if sizes[loop] < _SHORT else 0), -loop
 
-    # Another loop of the reduction would change the order of what an element combines.
+    # Any other reduction loop as the innermost would change the order in which an element combines values.
     innermost = min((one for one in loops if not reduced[one] or one == last_reduced), key=cost, default=None)
     return tuple(loops) if innermost is None else (*(one for one in loops if one != innermost), innermost)
 
@@ -132,7 +132,7 @@ def _interchange(op: Any, order: Sequence[int]) -> None:
 
 
 def _reassociate(op: Any) -> None:
-    """Lets LLVM add up in parts what the body of a reduction adds to what is there."""
+    """Allows LLVM to reassociate the sums and products that the body of a reduction accumulates."""
     body = op.regions[0].blocks[0]
     inputs = ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS])[0]
     accumulated = list(body.arguments)[inputs:]
@@ -147,7 +147,7 @@ def _reassociate(op: Any) -> None:
 
 
 def _tile(op: Any, vector_bytes: int) -> None:
-    """Tiles the two loops of an op of which each is the innermost dimension of some operand."""
+    """Tiles the two loops of an op if each of them is the contiguous dimension of some operand."""
     steps, sizes = _steps(op), _sizes(op)
     if steps is None or 0 in sizes or list(operations_named(op, _INDEX)):
         return
@@ -176,7 +176,7 @@ def _is_projection(map_: Any) -> bool:
 
 
 def _rows_in_registers(op: Any, vector_bytes: int) -> int | None:
-    """How many rows tiles of a transposition have in registers; None for other ops."""
+    """Returns the number of rows of a transposition's tiles in registers; None for other ops."""
     body, operands = op.regions[0].blocks[0], list(op.operands)
     (end, *more) = body.operations
     if more or len(operands) != 2 or end.operation.operands[0] != body.arguments[0]:
@@ -187,16 +187,16 @@ def _rows_in_registers(op: Any, vector_bytes: int) -> int | None:
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int]]:
-    """Where whole tiles and the rest begin, and how many iterations they have."""
+    """Returns the start and the number of iterations of the full tiles and of the remainder."""
     whole = size // tile * tile
     return [(start, length) for start, length in ((0, whole), (whole, size - whole)) if length]
 
 
 def _tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], tile: int) -> None:
-    """Emits a part of two loops in tiles."""
+    """Emits tiles for a part of two loops."""
     counts = {loop: min(length, tile) for loop, (_, length) in parts.items()}
     with _loops({loop: (*of, counts[loop]) for loop, of in parts.items()}) as at:
-        # An operand that is there twice has another view at each place.
+        # A value that is an operand twice has a different view for each.
         part = clone_with(op, {})
         for place, (attribute, operand) in enumerate(zip(op.attributes[_MAPS], op.operands, strict=True)):
             if isinstance(operand.type, ir.MemRefType):
@@ -208,7 +208,7 @@ def _tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], 
 
 
 def _transposed_tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], rows: int) -> None:
-    """Emits a part of two loops of a transposition in tiles that are in registers."""
+    """Emits tiles in registers for a part of two loops of a transposition."""
     outer, inner = parts
     ranges = {loop: (0, size, 1) for loop, size in enumerate(sizes) if loop not in parts}
     of_source, of_target = ([one.position for one in attribute.value.results] for attribute in op.attributes[_MAPS])
@@ -224,7 +224,7 @@ def _transposed_tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[i
 
 @contextmanager
 def _loops(ranges: Mapping[int, tuple[int, int, int]]) -> Iterator[dict[int, Any]]:
-    """Emits loops around what is emitted in the context, given start, count and step of each; gives their indices."""
+    """Emits loops around the ops built in the context, given start, count and step of each; yields their indices."""
     with ExitStack() as stack:
         at = {}
         for loop, (start, count, step) in ranges.items():

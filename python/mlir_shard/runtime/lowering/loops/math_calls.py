@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions of the `math` dialect on f32 and f64 as calls of the C library, which LLVM can vectorize.
+"""Lowering of the `math` dialect on f32 and f64 to calls of the C library, which LLVM can vectorize.
 
-LLVM's intrinsics for some of them become the same calls, but one for each element. See `launch.libraries.vector_math`.
+LLVM's intrinsics for some of them become the same calls, but are not vectorized. See `launch.libraries.vector_math`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES: Final = {
     **{f"math.{name}": name for name in (*ONE_ARGUMENT, *TWO_ARGUMENTS) if name != "pow"},
     "math.powf": "pow",
 }
-# They read and write no memory, and return.
+# The functions access no memory and always return.
 _ATTRIBUTES: Final = """{
   llvm.no_unwind, llvm.will_return, llvm.memory_effects = #llvm.memory_effects<other = none, argMem = none,
     inaccessibleMem = none, errnoMem = none, targetMem0 = none, targetMem1 = none>
@@ -27,7 +27,7 @@ _ATTRIBUTES: Final = """{
 
 
 def lower(module: Any) -> None:
-    """Replaces those of a module on scalars, in place."""
+    """Replaces the ops of a module on scalars by calls, in place."""
     declared: set[str] = set()
     for op in operations_named(module, *_NAMES):
         type_ = op.results[0].type

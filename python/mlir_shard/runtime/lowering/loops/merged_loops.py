@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Adjacent loops of structured ops in memory as one, where every operand goes through both without a gap.
+"""Merges adjacent loops of structured ops in memory if every operand is contiguous across both.
 
-An element-wise op on contiguous memory becomes one loop. LLVM takes less time for it, vectorizes it also where the last
-dimension is short, and ops whose shapes have the same product have the same loops, which `shared_loops` shares.
+An element-wise op on contiguous memory becomes one loop. LLVM compiles it faster and vectorizes it even if the last
+dimension is short, and ops whose shapes have the same product have equal loops, which `shared_loops` shares.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAPS, _ITERATORS = "indexing_maps", "iterator_types"
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """An operand: the loop of each dimension, its shape and its strides."""
+    """An operand in memory: the loop of each dimension, its shape and its strides."""
 
     loops: tuple[int, ...]
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ def merge(module: Any) -> None:
 
 
 def _memories(op: Any) -> list[_Memory | None] | None:
-    """The operands, None for scalars; None where an operand is not read and written by loops alone."""
+    """Returns the operands, with None for scalars; None if an operand is not indexed by single, distinct loops."""
     found: list[_Memory | None] = []
     for attribute, operand in zip(op.attributes[_MAPS], op.operands, strict=True):
         map_, type_ = attribute.value, operand.type
@@ -67,7 +67,7 @@ def _memories(op: Any) -> list[_Memory | None] | None:
 
 
 def _groups(memories: Sequence[_Memory | None], iterators: Sequence[str]) -> list[list[int]]:
-    """The loops, those that become one together."""
+    """Returns the loops, grouped by those that are merged."""
     groups = [[0]] if iterators else []
     for loop, next_loop in pairwise(range(len(iterators))):
         is_merged = iterators[loop] == iterators[next_loop] and all(
@@ -81,7 +81,7 @@ def _groups(memories: Sequence[_Memory | None], iterators: Sequence[str]) -> lis
 
 
 def _goes_on(memory: _Memory, outer: int, inner: int) -> bool:
-    """Whether the next iteration of the outer loop goes on where the inner one has ended."""
+    """Returns whether the outer loop's next iteration continues in memory where the inner loop has ended."""
     if outer not in memory.loops or inner not in memory.loops:
         return outer not in memory.loops and inner not in memory.loops
     dim = memory.loops.index(outer)
@@ -106,7 +106,7 @@ def _rewrite(op: Any, memories: Sequence[_Memory | None], groups: Sequence[Seque
 
 
 def _collapsed(value: Any, memory: _Memory, groups: Sequence[Sequence[int]]) -> Any:
-    """The memory with one dimension for each group of loops."""
+    """Returns the memory with one dimension for each group of loops."""
     dims = [[memory.loops.index(loop) for loop in group] for group in groups]
     shape = [prod(memory.shape[dim] for dim in group) for group in dims]
     type_ = value.type

@@ -1,9 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions of loops: each distinct loop nest of a program is compiled once, however many layers have it.
+"""Outlines loop nests to functions, so that equal loop nests, as of repeated layers, are compiled only once.
 
-The time that LLVM takes for a function grows faster than its size, so that one with the loops of all layers would take
-minutes.
+LLVM's compile time of a function grows faster than its size: one function with the loops of all layers takes minutes.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from mlir_shard.runtime.launch.libraries import blas, narrow_gemm
 
 _func = host.dialect("func")
 _GENERIC: Final = "linalg.generic"
-# Names of functions in C have no dot.
+# Names in C cannot contain a dot.
 _PREFIX: Final = "loops."
-# No two arguments of a function are in the same memory.
+# The attribute of functions whose arguments do not alias.
 _APART: Final = "loops.apart"
 _ALLOCATIONS: Final = ("memref.alloc", "memref.get_global")
 _VIEWS: Final = frozenset(
     {"memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast", "memref.subview"}
     | {"memref.transpose", "memref.view"}
 )
-# The dialects of what loops over elements consist of.
+# The dialects of ops in loops over elements.
 _OF_LOOPS: Final = frozenset({"affine", "arith", "complex", "index", "linalg", "math", "memref", "scf", "vector"})
-# Operations of a function that calls others, from which on LLVM takes too long to schedule them.
+# The number of operations of a function with calls above which LLVM takes too long to schedule them.
 _LARGE: Final = 1000
 _CONSTANT: Final = "arith.constant"
-# What the symbols of functions that multiply matrices begin with.
+# Prefixes of the symbols that matrix products call.
 _PRODUCTS: Final = ("cblas_", narrow_gemm.PREFIX, blas.GET_THREADS)
-# Types of scalars that every CPU has in registers.
+# Scalar types that fit in registers on every CPU.
 _SCALARS: Final = (ir.IndexType, ir.IntegerType, ir.F32Type, ir.F64Type)
 
 
 def outline(module: Any) -> None:
-    """Moves the loop nests of a module in memory to functions, which equal ones share, in place."""
+    """Moves the loop nests of a module in memory to functions, which equal nests share, in place."""
     functions: dict[str, str] = {}
     for op in [op.operation for op in module.body.operations if op.operation.name == "func.func"]:
         if len(op.regions[0].blocks):
@@ -49,11 +48,11 @@ def outline(module: Any) -> None:
 
 
 def finish(function: Any) -> None:
-    """Adds attributes for LLVM to an `llvm.func`: to a function of loops, or to a large one that calls these."""
+    """Adds attributes for LLVM to an `llvm.func` that is a function of loops or a large function that calls them."""
     attributes, blocks = function.attributes, function.regions[0].blocks
     passthrough: tuple[str, ...] = ()
     if attributes["sym_name"].value.startswith(_PREFIX):
-        # LLVM would inline those that are called once.
+        # LLVM would inline functions that are called once.
         passthrough = ("noinline",)
         if _APART in attributes:
             del attributes[_APART]
@@ -87,7 +86,7 @@ def _has_loops(op: Any) -> bool:
 
 
 def _is_of_elements(loop: Any) -> bool:
-    """Returns whether a loop contains no loop nest of its own, and no call other than a product of matrices."""
+    """Returns whether a loop contains no other loop nest, and no call except of matrix products."""
     return all(_is_of_element(op) for op in ops_below(loop))
 
 
@@ -129,7 +128,7 @@ def _outline(module: Any, nest: Any, functions: dict[str, str]) -> None:
 
 
 def _captured(nest: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the constants, and the other values, that a loop nest uses and does not define, each once."""
+    """Returns the constants and the other values that a loop nest uses without defining them, each once."""
     made: set[Any] = set()
     used: dict[Any, None] = {}
     for op in ops_in(nest):
@@ -148,13 +147,13 @@ def _is_constant(value: Any) -> bool:
 
 
 def _are_apart(values: Iterable[Any]) -> bool:
-    """Returns whether all of the values are known to be in different memory."""
+    """Returns whether no two of the values alias."""
     memories = [_memory(one) for one in values if isinstance(one.type, ir.MemRefType)]
     return all(one is not None for one in memories) and len(set(memories)) == len(memories)
 
 
 def _memory(value: Any) -> Any | None:
-    """Returns the allocation of the memory of a value, or the entry argument that has it; None if it is unknown."""
+    """Returns the allocation of the memory of a value, or the function argument that it is in; None if unknown."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _VIEWS:
         value = value.owner.operation.operands[0]
     if isinstance(value.owner, ir.Block):

@@ -20,7 +20,7 @@ _BYTES_OF_ELEMENTS = (1, 2, 4, 8)
 
 
 def rows_of_tile(element_type: Any, vector_bytes: int) -> int | None:
-    """How many rows and columns a tile has for elements of a type; None where it cannot be in vectors."""
+    """Returns the number of rows and columns of a tile for an element type; None if vectors cannot hold it."""
     if not isinstance(element_type, (ir.FloatType, ir.IntegerType)) or element_type.width % 8:
         return None
     size = element_type.width // 8
@@ -31,12 +31,12 @@ def transpose_tile(source: Any, target: Any, rows: Sequence[Sequence[Any]], colu
     """Emits the transposition of a square tile from one memory to another.
 
     Args:
-        rows: where each row of the tile begins in `source`, whose last dimension is contiguous.
-        columns: where each row of the transposed tile begins in `target`.
+        rows: the position of each row of the tile in `source`, whose last dimension must be contiguous.
+        columns: the position of each row of the transposed tile in `target`.
     """
     count, element_type = len(rows), source.type.element_type
     type_ = ir.VectorType.get([count], element_type)
-    # Registers hold integers of every width.
+    # Vector registers support integers of every width.
     integers = ir.VectorType.get([count], ir.IntegerType.get_signless(element_type.width))
     values = [_as(integers, _vector.LoadOp(type_, source, list(place)).result) for place in rows]
     distance = 1
@@ -56,7 +56,7 @@ def _as(type_: Any, vector: Any) -> Any:
 
 
 def _exchanged(first: Any, second: Any, distance: int, shift: int) -> Any:
-    """Every other group of `distance` elements of the first vector, each followed by that of the second."""
+    """Returns every other group of `distance` elements of the first vector, interleaved with those of the second."""
     (count,) = first.type.shape
     taken = [place + shift - distance + count if place & distance else place + shift for place in range(count)]
     return _vector.ShuffleOp(first, second, taken).result

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which loops LLVM may unroll: those of few iterations, as over a window or the channels of an image.
+"""Limits LLVM's unrolling to loops with few iterations, as over a window or the channels of an image.
 
-LLVM unrolls loops whose number of iterations is known up to some hundred instructions, also what it has vectorized.
-Most vectorized loops get no faster by that, and LLVM takes two to three times as long for what comes after. Two kinds
-do get faster: a sum along the innermost loop, of which LLVM interleaves several parts, and sums along an outer loop
-where the innermost one goes through so few elements that registers hold all sums.
+LLVM unrolls loops with a known number of iterations, vectorized ones too, up to some hundred instructions. Most
+vectorized loops do not become faster, and the passes afterwards take two to three times as long. Two kinds do become
+faster: a sum along the innermost loop, of which LLVM interleaves several parts, and sums along an outer loop if the
+innermost loop has so few elements that registers hold all sums.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import operations_named, operations_named_in_post_order
 
-# As often as this the innermost body may be repeated.
+# The maximum number of copies of the innermost body.
 _MOST_COPIES: Final = 16
-# What registers hold of the results of an outer loop.
+# The bytes of an outer loop's results that registers can hold.
 _BYTES_IN_REGISTERS: Final = 256
 _FOR, _LOAD, _STORE = "scf.for", "memref.load", "memref.store"
 _ANNOTATION: Final = "loop_annotation"
@@ -27,7 +27,7 @@ _IN_PARTS: Final = "#llvm.loop_annotation<unroll = <disable = true>, interleave 
 
 
 def limit(module: Any) -> None:
-    """Has LLVM leave all other `scf.for` of known numbers of iterations as loops, in place."""
+    """Disables unrolling of all other `scf.for` with a known number of iterations, in place."""
     as_it_is, in_parts = (ir.Attribute.parse(one, module.context) for one in (_AS_IT_IS, _IN_PARTS))
     copies: dict[Any, int] = {}
     for op in operations_named_in_post_order(module, _FOR):
@@ -50,7 +50,7 @@ def limit(module: Any) -> None:
 
 
 def _is_in_registers(store: Any, loop: Any, count: int) -> bool:
-    """Whether an outer loop adds to the few elements that a store in the innermost loop goes through."""
+    """Returns whether an outer loop accumulates in the few elements that the innermost loop stores, in registers."""
     type_ = store.operands[0].type
     width = type_.width if isinstance(type_, (ir.IntegerType, ir.FloatType)) else 64
     if count * width // 8 > _BYTES_IN_REGISTERS or not _moves(store, loop):
@@ -60,18 +60,18 @@ def _is_in_registers(store: Any, loop: Any, count: int) -> bool:
 
 
 def _is_scattered(store: Any) -> bool:
-    """Whether the place that a store goes to is read from memory, so that LLVM does not vectorize the loop."""
+    """Returns whether the position of a store is loaded from memory, so that LLVM does not vectorize the loop."""
     return any(not isinstance(one.owner, ir.Block) and one.owner.operation.name == _LOAD for one in _indices(store))
 
 
 def _moves(store: Any, loop: Any) -> bool:
-    """Whether a store goes to another place in each iteration of a loop."""
+    """Returns whether the position of a store differs in each iteration of a loop."""
     variable = loop.regions[0].blocks[0].arguments[0]
     return any(one == variable for one in _indices(store))
 
 
 def _indices(store: Any) -> Iterator[Any]:
-    """The values that the indices of a store are computed from."""
+    """Yields the values from which the indices of a store are computed."""
     values = list(store.operands)[2:]
     while values:
         value = values.pop()
@@ -81,7 +81,7 @@ def _indices(store: Any) -> Iterator[Any]:
 
 
 def _iterations(op: Any) -> int | None:
-    """How many iterations a loop has; None where that is not known."""
+    """Returns the number of iterations of a loop; None if unknown."""
     bounds = []
     for operand in list(op.operands)[:3]:
         owner = operand.owner

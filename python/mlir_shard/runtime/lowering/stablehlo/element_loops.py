@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of StableHLO as loops over elements: gathers, scatters, selections by window, cumulative sums."""
+"""Rewrites operations of StableHLO to loops over elements: gathers, scatters, select_and_scatter, cumulative sums."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mlir_shard.rules.windows import cumulative_dim, windows_along_dims
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
 _tensor = host.dialect("tensor")
-# Returns the carried values after an iteration, given the position in the loop and the values before.
+# Returns the carried values after an iteration, given the position in the loop and the values before it.
 Body = Callable[[Any, list[Any]], Sequence[Any]]
 NestBody = Callable[[list[Any], list[Any]], Sequence[Any]]
 
 
 def loop(start: Any, stop: Any, carried: Sequence[Any], body: Body, step: Any | None = None) -> list[Any]:
-    """Returns the carried values after all positions from `start` to before `stop`, which are indices."""
+    """Returns the values carried through a loop over positions from `start` until before `stop`, which are indices."""
     made = _scf.ForOp(start, stop, index.constant(1) if step is None else step, list(carried))
     with host.ir.InsertionPoint(made.body):
         _scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
@@ -32,7 +32,7 @@ def loop(start: Any, stop: Any, carried: Sequence[Any], body: Body, step: Any | 
 
 
 def nest(sizes: Sequence[int], carried: Sequence[Any], body: NestBody) -> list[Any]:
-    """Returns the carried values after all positions in a box of these sizes, in row-major order."""
+    """Returns the values carried through a loop nest over the positions in a box, in row-major order."""
 
     def at(position: list[Any], rest: Sequence[int], now: Sequence[Any]) -> list[Any]:
         if not rest:
@@ -49,7 +49,7 @@ def read_element(tensor: Any, position: Sequence[Any]) -> Any:
 
 
 def write(scalar: Any, tensor: Any, position: Sequence[Any]) -> Any:
-    """Returns the tensor with a scalar, a tensor of rank 0, at a position."""
+    """Writes a scalar, which is a tensor of rank 0, at a position of a tensor and returns the new tensor."""
     return _tensor.InsertOp(unboxed(scalar), tensor, list(position)).result
 
 
@@ -64,37 +64,37 @@ def unboxed(scalar: Any) -> Any:
 
 
 def empty(type_: Any) -> Any:
-    """Returns a tensor without values, to be written to."""
+    """Returns a tensor with undefined contents, to be written to."""
     return _tensor.EmptyOp(list(type_.shape), type_.element_type).result
 
 
 def inlined(region: Any, scalars: Sequence[Any]) -> list[Any]:
-    """Returns the results of a region for scalars. Its operations are moved here, so this can be done once."""
+    """Inlines a region for scalars and returns its results. Its operations are moved, so this is possible only once."""
     return inline_region(region, scalars, index.constant(0).owner)
 
 
 def both(left: Any, right: Any) -> Any:
-    """Returns whether both truth values hold."""
+    """Returns the conjunction of two i1 values."""
     return _arith.AndIOp(left, right).result
 
 
 def either(left: Any, right: Any) -> Any:
-    """Returns whether one of two truth values holds."""
+    """Returns the disjunction of two i1 values."""
     return _arith.OrIOp(left, right).result
 
 
 def negation(value: Any) -> Any:
-    """Returns whether a truth value does not hold."""
+    """Returns the negation of an i1 value."""
     return _arith.XOrIOp(value, _arith.ConstantOp(value.type, 1).result).result
 
 
 def truth(value: bool) -> Any:
-    """Returns a constant truth value."""
+    """Returns an i1 constant."""
     return _arith.ConstantOp(host.ir.IntegerType.get_signless(1), int(value)).result
 
 
 def _parts(numbers: SliceNumbers, position: Sequence[Any], rank: int, indices: Any) -> tuple[list[Any], list[Any]]:
-    """Returns where the slice at a position in the tensor of slices begins in the operand, and the position in it."""
+    """Returns the start in the operand of the slice at a position of the tensor of slices, and the offset in it."""
     batch = [one for dim, one in enumerate(position) if dim not in numbers.window_dims]
     start, within = [index.constant(0)] * rank, [index.constant(0)] * rank
     for number, dim in enumerate(numbers.index_map):
@@ -115,7 +115,7 @@ def has_batch_dimensions(op: Any) -> bool:
 
 
 def gather(op: Any) -> list[Any]:
-    """Returns a gather: each element of the result is read at its index, which is clamped to the operand."""
+    """Builds a gather: reads each element of the result at its index, which is clamped to the operand."""
     numbers, (operand, indices) = SliceNumbers.of(op), op.operands
     sizes, shape = elements(op.attributes["slice_sizes"]), list(operand.type.shape)
     indices = stablehlo.convert(indices, stablehlo.i64())
@@ -133,10 +133,10 @@ def gather(op: Any) -> list[Any]:
 
 
 def scatter(op: Any) -> list[Any]:
-    """Returns a scatter: each element of the updates is combined with the element at its index.
+    """Builds a scatter: combines each element of the updates with the element at its index.
 
-    A slice that is not entirely within the input is left out, as by XLA; StableHLO's specification leaves out only the
-    elements that are out of bounds. Partition rules rely on it: a part of such a slice may be within a shard.
+    A slice that is not entirely within the input is skipped, as in XLA; StableHLO's specification skips only the
+    elements out of bounds. Partition rules rely on this: a part of such a slice may be within a shard.
     """
     numbers = SliceNumbers.of(op)
     count = len(op.results)
@@ -170,7 +170,7 @@ def scatter(op: Any) -> list[Any]:
 
 
 def select_and_scatter(op: Any) -> list[Any]:
-    """Combines each element of the source with the one that its window selects, which is never padding."""
+    """Combines each element of the source with the element that its window selects, which is never padding."""
     operand, source, initial = op.operands
     shape = list(operand.type.shape)
     rank = len(shape)
@@ -216,17 +216,17 @@ def select_and_scatter(op: Any) -> list[Any]:
 
 
 def result_of(result: Any, source: Any, shape: list[int], element: NestBody) -> list[Any]:
-    """Returns the result after all elements of the source; a result without elements is returned unchanged."""
+    """Builds the loops over all elements of the source; returns `result` unchanged if it has no elements."""
     return [result] if 0 in shape else nest(list(source.type.shape), [result], element)
 
 
 def is_cumulative(op: Any) -> bool:
-    """Returns whether a windowed reduction is cumulative, as a cumulative sum is."""
+    """Returns whether a windowed reduction is cumulative, such as a cumulative sum."""
     return cumulative_dim(op) is not None
 
 
 def cumulative(op: Any) -> list[Any]:
-    """Returns a cumulative reduction: each element is combined with the result before; narrow floats in f32."""
+    """Builds a cumulative reduction: combines each element with the previous result; narrow floats in f32."""
     dim = cumulative_dim(op)
     assert dim is not None
     (window,) = windows_along_dims(op)
@@ -253,7 +253,7 @@ def cumulative(op: Any) -> list[Any]:
         return loop(index.constant(0), index.constant(size), [unboxed(first), *carried], at)[1:]
 
     def plane(outer: list[Any], carried: list[Any]) -> list[Any]:
-        """Computes row by row, with the row before in memory: the elements of a row are independent."""
+        """Computes row by row, with the previous row in memory: the elements of a row are independent."""
 
         def row(number: Any, held: list[Any]) -> list[Any]:
             def at(inner: list[Any], now: list[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Cholesky factors and triangular systems of StableHLO, column by column, for each matrix of a batch."""
+"""Rewrites StableHLO's cholesky and triangular_solve to loops over the columns or rows of each matrix of a batch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.stablehlo import binary
 from mlir_shard.runtime.lowering.stablehlo import element_loops
 
-# The element of a matrix at a row and a column.
+# Returns the element of a matrix at a row and a column.
 _Entry = Callable[[Any, Any], Any]
 
 
 def cholesky(op: Any) -> list[Any]:
-    """Returns L with A = L times its adjoint, or that adjoint; zero in the other triangle, where A is not read."""
+    """Returns L with A = L times its adjoint, or the adjoint of L; the other triangle is zero, and A's is not read."""
     (matrices,) = op.operands
     is_lower = _flag(op, "lower")
     *batch, size, _ = matrices.type.shape
@@ -27,7 +27,7 @@ def cholesky(op: Any) -> list[Any]:
 
     def factor(at: list[Any], carried: list[Any]) -> list[Any]:
         def entry(tensor: Any) -> _Entry:
-            """Returns the entries of a lower triangle, which the tensor may hold as its adjoint."""
+            """Returns the entries of a lower triangle, of which the tensor may hold the adjoint."""
             if is_lower:
                 return lambda row, column: element_loops.read_element(tensor, [*at, row, column])
             return lambda row, column: _conjugate(element_loops.read_element(tensor, [*at, column, row]))
@@ -38,7 +38,7 @@ def cholesky(op: Any) -> list[Any]:
             return element_loops.write(_conjugate(scalar), tensor, [*at, column, row])
 
         def left(tensor: Any, row: Any, column: Any) -> Any:
-            """Returns an element less the contributions of the columns before."""
+            """Returns an element minus the contributions of previous columns."""
             known = entry(tensor)
             return _minus_sum(
                 entry(matrices)(row, column),
@@ -69,7 +69,7 @@ def triangular_solve(op: Any) -> list[Any]:
     is_left, is_unit = _flag(op, "left_side"), _flag(op, "unit_diagonal")
     form = str(op.attributes["transpose_a"])
     is_adjoint, is_transposed = "ADJOINT" in form, "NO_TRANSPOSE" not in form
-    # A system from the right is that of the transposed matrix from the left.
+    # A system with A on the right is the system of the transposed matrix on the left.
     is_flipped = is_transposed == is_left
     is_lower = _flag(op, "lower") != is_flipped
     *batch, rows, columns = right.type.shape

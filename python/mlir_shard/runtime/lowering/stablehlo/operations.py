@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of StableHLO that the host does not lower, as operations that it does: entry, control flow, normalization.
+"""Rewrites operations of StableHLO that the host does not lower: entry, control flow and batch normalization.
 
-Decompositions are in `linear_algebra`, loops over elements in `element_loops` and `sorting`.
+Matrix decompositions are in `linear_algebra`, loops over elements in `element_loops` and `sorting`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EQUAL = 0
 
 
 def while_(op: Any) -> list[Any]:
-    """The condition is the region before, the body the one after."""
+    """Rewrites to `scf.while`: the condition becomes its `before` region, the body its `after` region."""
     made = ir.Operation.create("scf.while", _types(op), list(op.operands), regions=2)
     for region, new in zip(op.regions, made.regions, strict=True):
         region.blocks[0].append_to(new)
@@ -37,19 +37,19 @@ def while_(op: Any) -> list[Any]:
 
 
 def if_(op: Any) -> list[Any]:
-    """The first region where the operand holds."""
+    """Rewrites to `scf.if`: the first region is taken if the operand is true."""
     return _choose(element_loops.unboxed(op.operands[0]), _types(op), *(region.blocks[0] for region in op.regions))
 
 
 def case(op: Any) -> list[Any]:
-    """The region of the operand's number, the last one where there is none."""
+    """Rewrites to nested `scf.if`: the operand selects the region; the last one is taken if it is out of range."""
     if len(op.regions) == 1:
         return element_loops.inlined(op.regions[0], [])
     return _case(element_loops.unboxed(op.operands[0]), 0, [region.blocks[0] for region in op.regions], _types(op))
 
 
 def _case(number: Any, first: int, blocks: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """The choice among two or more blocks, the first of which has the number `first`."""
+    """Builds the choice among two or more blocks, the first of which has the number `first`."""
     is_first = _arith.CmpIOp(_EQUAL, number, _arith.ConstantOp(number.type, first).result).result
     if len(blocks) == 2:
         return _choose(is_first, types, *blocks)
@@ -61,7 +61,7 @@ def _case(number: Any, first: int, blocks: Sequence[Any], types: Sequence[Any]) 
 
 
 def concatenate(op: Any) -> list[Any]:
-    """Copies of the operands side by side; the host chooses among them for each element."""
+    """Inserts the operands into the result one by one; the host's lowering would select one for each element."""
     dim, result = op.attributes["dimension"].value, op.results[0].type
     joined, start = element_loops.empty(result), 0
     for operand in op.operands:
@@ -71,7 +71,7 @@ def concatenate(op: Any) -> list[Any]:
 
 
 def barrier(op: Any) -> list[Any]:
-    """Nothing: no pass from here on moves what it should not."""
+    """Drops a barrier: no later pass moves operations across it in a harmful way."""
     return list(op.operands)
 
 
@@ -107,12 +107,12 @@ def _types(op: Any) -> list[Any]:
 
 
 def is_along_nothing(op: Any) -> bool:
-    """Whether a `stablehlo.reduce` only combines each element with the initial value."""
+    """Returns whether a `stablehlo.reduce` only combines each element with the initial value."""
     return not len(op.attributes["dimensions"])
 
 
 def along_nothing(op: Any) -> list[Any]:
-    """The results of such a reduction; its region is used up."""
+    """Rewrites such a reduction to one along a new dimension of size 1; moves its region."""
     inputs = list(op.operands)[: len(op.results)]
     rank = inputs[0].type.rank
     expanded = [
@@ -131,14 +131,14 @@ def _with_a_dimension(type_: Any) -> Any:
 
 
 def inference(op: Any) -> list[Any]:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset"""
+    """Returns (x - mean) / sqrt(variance + epsilon) * scale + offset."""
     operand, scale, offset, mean, variance = op.operands
     feature = _Feature(op)
     return [feature.normalized(operand, scale, offset, mean, variance)]
 
 
 def training(op: Any) -> list[Any]:
-    """The same with mean and variance of the operand, which are results too."""
+    """Returns the same with the mean and the variance of the operand, and these as further results."""
     operand, scale, offset = op.operands
     feature = _Feature(op)
     mean = feature.mean(operand)
@@ -148,7 +148,7 @@ def training(op: Any) -> list[Any]:
 
 
 def gradient(op: Any) -> list[Any]:
-    """Of the operand, the scale and the offset."""
+    """Returns the gradients of the operand, the scale and the offset."""
     operand, scale, mean, variance, arriving = op.operands
     feature = _Feature(op)
     centred = binary("subtract", operand, feature.spread(mean))
@@ -168,7 +168,7 @@ def gradient(op: Any) -> list[Any]:
 
 
 class _Feature:
-    """The dimension of features of an operation, along which its statistics lie."""
+    """The feature dimension of an operation, along which its statistics vary."""
 
     def __init__(self, op: Any) -> None:
         self._dim = op.attributes["feature_index"].value
@@ -179,34 +179,34 @@ class _Feature:
             self.count *= 1 if dim == self._dim else size
 
     def spread(self, statistic: Any) -> Any:
-        """A number for each feature in the shape of the operand."""
+        """Broadcasts a number for each feature to the shape of the operand."""
         return stablehlo.broadcast(statistic, self._shape, [self._dim])
 
     def sum(self, value: Any) -> Any:
-        """The sum for each feature."""
+        """Returns the sum for each feature."""
         type_ = stablehlo.with_shape(value.type, [self._shape[self._dim]])
         zero = stablehlo.splat(stablehlo.tensor(value.type.element_type), 0)
         dims = stablehlo.sizes([dim for dim in range(len(self._shape)) if dim != self._dim])
         return stablehlo.combining("reduce", type_, [value, zero], "add", dimensions=dims)
 
     def mean(self, value: Any) -> Any:
-        """The mean for each feature."""
+        """Returns the mean for each feature."""
         total = self.sum(value)
         return binary("divide", total, stablehlo.splat(total.type, self.count))
 
     def inverse_deviation(self, variance: Any) -> Any:
-        """1 / sqrt(variance + epsilon)"""
+        """Returns 1 / sqrt(variance + epsilon)."""
         shifted = binary("add", variance, stablehlo.splat(variance.type, self._epsilon))
         return stablehlo.build("rsqrt", shifted.type, shifted)
 
     def normalized(self, operand: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
-        """The operand with mean `offset` and deviation `scale`."""
+        """Returns the operand, normalized to the mean `offset` and the deviation `scale`."""
         centred = binary("subtract", operand, self.spread(mean))
         factor = binary("multiply", scale, self.inverse_deviation(variance))
         return binary("add", binary("multiply", centred, self.spread(factor)), self.spread(offset))
 
 
-# Of an operation, before which things are built, what its results are then. Its regions may be used up.
+# Builds the new operations before an operation and returns the values of its results. May move its regions.
 _Rewrite = Callable[[Any], list[Any]]
 _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.batch_norm_grad": gradient,
@@ -226,7 +226,7 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.triangular_solve": linear_algebra.triangular_solve,
     "stablehlo.while": while_,
 }
-# Where the host lowers an operation in some forms: those that it does not.
+# For operations of which the host lowers some forms: returns whether it does not lower this one.
 _FORMS: dict[str, Callable[[Any], bool]] = {
     "stablehlo.gather": element_loops.has_batch_dimensions,
     "stablehlo.reduce": is_along_nothing,
@@ -235,8 +235,8 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
 
 
 def legalize(module: Any) -> None:
-    """Rewrites all of them in a module, in place."""
-    # What regions hold before what holds them: regions are moved.
+    """Rewrites these operations of a module in place."""
+    # Operations in regions come before their parents, whose rewrites move the regions.
     found = operations_named_in_post_order(module, *_REWRITES)
     for op in [op for op in found if op.name not in _FORMS or _FORMS[op.name](op)]:
         with ir.InsertionPoint(op), op.location:

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sorts of StableHLO as loops over elements, which are stable.
+"""Rewrites sorts of StableHLO to loops over elements, which are stable sorts.
 
-A sort merges runs that double in length. Where only the first few elements are used, as by `chlo.top_k`, those are
-selected.
+A sort merges runs of doubling length. If only the first few elements are used, as of `chlo.top_k`, they are selected
+by insertion.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mlir_shard.runtime.lowering.stablehlo.element_loops import (
 )
 
 _scf = host.dialect("scf")
-# Of n elements of a line, k are selected by insertion where k * k / n is at most this; of more, the line is sorted.
+# The first k of n elements of a line are selected by insertion if k * k / n is at most this; otherwise it is sorted.
 _SELECTED = 4
 
 
@@ -50,7 +50,7 @@ def sort(op: Any) -> list[Any]:
     end, last = index.constant(length), index.constant(length - 1)
 
     def merge(start: Any, run: Any, line: list[Any], sources: list[Any], targets: list[Any]) -> list[Any]:
-        """Merges the run at `start` with the one behind it, in the line at a position in the other dimensions."""
+        """Merges the run at `start` with the next run, in the line at a position in the other dimensions."""
         middle = index.least(index.add(start, run), end)
         stop = index.least(index.add(middle, run), end)
 
@@ -102,7 +102,7 @@ def sort(op: Any) -> list[Any]:
 
 
 def _count_of_first(op: Any, dim: int) -> int | None:
-    """How many of the first elements along a dimension all uses of an op's results are slices of; None of others."""
+    """Returns the number of first elements along a dimension that slices of the results use; None for other uses."""
     count = 0
     for use in (use for result in op.results for use in result.uses):
         if use.owner.name != "stablehlo.slice":
@@ -112,12 +112,12 @@ def _count_of_first(op: Any, dim: int) -> int | None:
 
 
 def _first(op: Any, dim: int, count: int) -> list[Any]:
-    """The first elements along a dimension of what a sort results in, each inserted into the sorted ones before it."""
+    """Returns the first elements of a sort along a dimension: inserts each element into the sorted previous ones."""
     shape = list(op.operands[0].type.shape)
     sources, one, room = list(op.operands), index.constant(1), index.constant(count)
 
     def insert(new: list[Any], place: Any, ordered: list[Any]) -> list[Any]:
-        """Moves what is behind the new element, which is less than it, by one place; one too many is not read."""
+        """Inserts a new element and moves the greater ones by one position; the additional last one is not read."""
         made = host.ir.Operation.create(
             "scf.while", [value.type for value in (place, *ordered)], [place, *ordered], regions=2
         )
