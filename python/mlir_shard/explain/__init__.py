@@ -1,23 +1,23 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Why a program is partitioned as it is: what is known of a program beyond the module that it becomes.
+"""Explanations of the partitioning of a program: the information that its local module does not have.
 
-Everything but `memory` runs the pipelines of `transforms` on a copy of a program and reads what they did. To read, in
-order:
+All modules except `memory` run the pipelines of `transforms` on a copy of a program and read their decisions. Read in
+this order:
 
     values              tensors, chains, lost axes, causes
-    explanation         runs the pipeline and keeps what passes decide
-    places              places in the user's program, names of values, and the tags by which ops are known again
+    explanation         runs the pipeline and records the decisions of passes
+    places              places in the user's program, names of values, and the tags that identify ops
     propagation_trace   the tensors and nodes of one propagation
-    chains, losses      where axes are from, and which ones a tensor could not get
+    chains, losses      the origins of axes, and the axes that a tensor lost
     recorded_moves      the reshards and plans of one partitioning
-    causes              why collectives are there
-    selection           which tensors a query means
+    causes              the reasons for collectives
+    selection           the tensors that a query selects
     what_if             the same program with other annotations
     suggestions         annotations that save bytes
     text, data          explanations as text and as JSON
     model_explorer/     explanations as graphs of Model Explorer
-    memory              the most memory that a rank needs, from the local program and the rules in `allocation`
-    difference/         what has changed between two programs
-    quantities, budget  what a local program costs, with units, and limits of it
+    memory              the peak memory of a rank, from the local program and the rules in `allocation`
+    difference/         the differences between two programs
+    quantities, budget  the costs of a local program, with units, and limits on them
 """

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Limits of what a local program may cost, and by how much it exceeds them."""
+"""Limits on the costs of a local program, and the amounts by which it exceeds them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _PLACE = re.compile(r"(?P<file>.*):(?P<line>\d+):(?P<column>\d+)")
 
 
 def read_budget(text: str) -> Budget:
-    """Reads `bytes=10MiB,memory=2GiB,time=2ms,collectives=20`; ValueError where it is no budget."""
+    """Reads `bytes=10MiB,memory=2GiB,time=2ms,collectives=20`. Raises ValueError if the text is not a budget."""
     return read_limits(text, tuple(QUANTITIES))
 
 
 def exceeded(module: Any, budget: Budget) -> tuple[Diagnostic, ...]:
-    """Returns an error for each quantity of a local module that exceeds its budget, with what costs most; or
-    one if the module is not local, or what it communicates, or needs, is not known."""
+    """Returns an error for each quantity of a local module that exceeds its budget, with the largest costs; or
+    one error if the module is not local, or its communication or memory is not known."""
     try:
         report = communication_report(module)
         memory = memory_of(module) if MEMORY in budget else None
@@ -59,7 +59,7 @@ def exceeded(module: Any, budget: Budget) -> tuple[Diagnostic, ...]:
 
 
 def _values(memory: PeakMemory) -> list[Diagnostic]:
-    """Notes on the values that need most when a device needs most."""
+    """Returns notes on the largest values at the peak of the memory of a device."""
     notes = []
     for one in memory.live[:_MOST_SHOWN]:
         named = f"argument {one.name}" if one.kind == "argument" else f"'{one.name}', a {one.kind}"
@@ -90,7 +90,7 @@ def _groups(report: CommunicationReport) -> list[_Group]:
 
 
 def _collectives(name: str, report: CommunicationReport) -> list[Diagnostic]:
-    """Notes on the collectives that cost most of a quantity."""
+    """Returns notes on the collectives with the largest shares of a quantity."""
     groups = sorted(_groups(report), key=lambda one: one.cost(name), reverse=True)
     notes = []
     for group in groups[:_MOST_SHOWN]:

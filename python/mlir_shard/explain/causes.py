@@ -228,7 +228,7 @@ class Causes:
             return f"shard {name} as {_spelled(one.target)} where it is made"
         return ""
 
-    # What partitioning adds.
+    # Collectives that partitioning adds.
 
     def _of_op(self, op: int, collective: Any) -> Cause:
         trace = self._trace

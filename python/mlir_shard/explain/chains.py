@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The origin of each axis of a tensor: the annotation that it is from, and the steps of propagation that brought it."""
+"""The origin of each axis of a tensor: the annotation that it comes from, and the steps of propagation in between."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Chains:
         return [] if sharding is None else [(d, one) for d, of in enumerate(sharding.dim_shardings) for one in of.axes]
 
     def chains(self, tensor: int) -> list[Chain]:
-        """Returns, for each axis of a tensor, the annotation that it is from and the steps in between."""
+        """Returns, for each axis of a tensor, the annotation that it comes from and the steps in between."""
         return [self.chain(tensor, axis, dim) for dim, axis in self.axes(tensor)]
 
     def chain(self, tensor: int, axis: AxisRef, dim: int) -> Chain:
-        """Returns the annotation that an axis of a dimension of a tensor is from, and the steps in between."""
+        """Returns the annotation that an axis of a dimension of a tensor comes from, and the steps in between."""
         links: list[Link] = []
         origin = self.origin(tensor, axis, dim)
         while isinstance(origin, Step):
@@ -81,7 +81,7 @@ class Chains:
         return Chain(axis, dim, origin, tuple(reversed(links)))
 
     def origin(self, tensor: int, axis: AxisRef, dim: int) -> Annotation | Step:
-        """Returns the last step that brought an axis to a dimension of a tensor, or the annotation that it is from.
+        """Returns the last step that propagated an axis to a dimension of a tensor, or the annotation that has it.
 
         The chains of all tensors share their steps, so there are about as many steps as axes.
         """
@@ -94,7 +94,7 @@ class Chains:
                 arrival = self._arrival(state.tensor, axis, before)
                 member = None if arrival else self._group_member(state.tensor, axis, before)
             elif not any(one.contains(axis) for one in given):
-                # The annotation has a part of the axis, and a step may have brought the rest.
+                # The annotation has a part of the axis, and a step may have propagated the rest.
                 arrival = self._whole_arrival(state.tensor, axis, before)
             if arrival is None and member is None:
                 return self._followed(passed, self._given(state), is_given=True)
@@ -118,7 +118,7 @@ class Chains:
     ) -> Annotation | Step:
         """Returns the last of the steps that follow an origin, and stores each of them."""
         for state, link in reversed(passed):
-            # The operand of a constraint is annotated as its result is.
+            # The operand of a constraint has the same annotation as its result.
             is_passed_over = (
                 is_given
                 and isinstance(origin, Annotation)
@@ -187,7 +187,7 @@ class Chains:
             return annotation(AnnotationKind.UNKNOWN, "unknown", of.place)
         if of.op == "result":
             return annotation(AnnotationKind.RESULT, f"result {of.index} of @{of.function}", of.place)
-        # One without a name of its own is called by its number.
+        # An argument without a name is named by its number.
         argument = of.name if of.name == f"argument {of.index}" else f"argument {of.name}"
         if of.op == "argument" and of.place in self._trace.annotated:
             return annotation(AnnotationKind.ARGUMENT, argument, of.place)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def explanation_data(explanation: Explanation, tensors: Sequence[Tensor] = ()) -> dict[str, Any]:
-    """Returns tensors with their chains and losses, all of them if none is given, and the collectives with causes."""
+    """Returns tensors with chains and losses, all tensors if none is given, and the collectives with causes."""
     return {
         "tensors": [tensor_data(explanation, one) for one in tensors or explanation.tensors],
         "collectives": [collective_data(one) for one in explanation.collectives],

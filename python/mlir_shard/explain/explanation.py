@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Explains a program: runs its pipeline on a copy, watches the passes that decide, and reads the local program."""
+"""Explains a program: runs its pipeline on a copy, observes the passes that decide, and reads the local program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _RESHARDS = "sdy-insert-explicit-reshards"
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Why a program is sharded and partitioned as it is.
+    """The reasons for the shardings and the partitioning of a program.
 
     Attributes:
         module: the operation of the local module.
@@ -62,30 +62,30 @@ class Explanation:
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the propagated program, in its order."""
+        """The tensors of the propagated program, in program order."""
         return tuple(self._trace.tensors())
 
     @cached_property
     def collectives(self) -> tuple[ExplainedCollective, ...]:
-        """The collectives of the local program with their causes, in its order."""
+        """The collectives of the local program with their causes, in program order."""
         ops = operations_named(self.module, *sorted(COLLECTIVES))
         return tuple(
             ExplainedCollective(one, self._causes.of(op)) for one, op in zip(self.report.collectives, ops, strict=True)
         )
 
     def select(self, query: str) -> tuple[Tensor, ...]:
-        """Returns the tensors that a query means, see `selection.select`. Raises NothingSelected."""
+        """Returns the tensors that a query selects, see `selection.select`. Raises NothingSelected if there is none."""
         return select(self.tensors, query)
 
     def value(self, query: str) -> str:
-        """Returns why the tensors that a query means are sharded as they are, as text. Raises NothingSelected."""
+        """Returns the reasons for the shardings of the tensors that a query selects. Raises NothingSelected."""
         return "\n\n".join(text.tensor_text(self, tensor) for tensor in self.select(query))
 
     def html(self, title: str = "program", suggested: Sequence[Suggestion] = ()) -> str:
         """Returns one HTML page that shows the explanation, and loads nothing.
 
         Args:
-            title: of the page.
+            title: the title of the page.
             suggested: annotations that save bytes, see `suggestions.suggest`.
         """
         from mlir_shard.explain.page.document import page_html
@@ -99,12 +99,12 @@ class Explanation:
         return f"<Explanation of {len(self.tensors)} tensors and {len(self.collectives)} collectives>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame, for notebooks."""
+        """Returns the page in a frame, for notebooks."""
         page = escape(self.html("program"))
         return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40em; border: 0"></iframe>'
 
     def query(self, tensor: Tensor) -> str | None:
-        """Returns a query that means a tensor and no other one, None if none exists."""
+        """Returns a query that selects a tensor and no other one; None if no such query exists."""
         numbered = tensor.op in ("argument", "result")
         asked = [f"{tensor.op} {tensor.index}"] if numbered else [tensor.name]
         place = tensor.place
@@ -120,23 +120,23 @@ class Explanation:
         return None
 
     def mesh_of(self, tensor: Tensor) -> Mesh | None:
-        """Returns the mesh of a tensor; for one without a sharding the only mesh of the program, None for several."""
+        """Returns the mesh of a tensor; without a sharding the only mesh of the program, None if there are several."""
         meshes = self._trace.meshes
         if tensor.sharding is not None:
             return mesh_of(tensor.sharding, meshes)
         return next(iter(meshes.values())) if len(meshes) == 1 else None
 
     def mesh_name(self, mesh: Mesh) -> str | None:
-        """Returns the name of a mesh of the program, None for one without."""
+        """Returns the name of a mesh of the program; None for a mesh without a name."""
         return next((name for name, other in self._trace.meshes.items() if other == mesh), None)
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """The ops of the functions of the propagated program, in its order, each before those in its regions."""
+        """The ops of the functions of the propagated program, in program order, each before the ops in its regions."""
         return tuple(self._trace.operations())
 
     def tensor_of(self, value: int) -> Tensor | None:
-        """Returns the tensor that a value of an operation is, None for one that cannot be sharded."""
+        """Returns the tensor of a value of an operation; None for a value that cannot be sharded."""
         number = self._trace.tensor_of_value(value)
         return None if number is None else self._trace.tensor(number)
 
@@ -146,7 +146,7 @@ class Explanation:
         return self._trace.meshes
 
     def regions(self, tensor: Tensor) -> tuple[tuple[str, Place], ...]:
-        """Returns the ops in whose regions a tensor is, with their places, from the outermost below the function."""
+        """Returns the ops whose regions contain a tensor, with their places, from the outermost below the function."""
         return self._trace.regions(tensor.number)
 
     def tensor(self, number: int) -> Tensor:
@@ -154,19 +154,19 @@ class Explanation:
         return self._trace.tensor(number)
 
     def chains(self, tensor: Tensor | int) -> tuple[Chain, ...]:
-        """Returns for each axis of a tensor the annotation it is from and the steps of propagation on the way."""
+        """Returns for each axis of a tensor the annotation that it comes from and the propagation steps in between."""
         return tuple(self._chains.chains(tensor if isinstance(tensor, int) else tensor.number))
 
     def origins(self, tensor: Tensor | int) -> tuple[tuple[int, AxisRef, Annotation | Step], ...]:
         """Returns the dimension, the axis and the end of the chain for each axis of a tensor.
 
-        Tensors share the steps of their chains, so those of all tensors take memory in proportion to the program.
+        Tensors share the steps of their chains, so all chains take memory in proportion to the size of the program.
         """
         number = tensor if isinstance(tensor, int) else tensor.number
         return tuple((dim, axis, self._chains.origin(number, axis, dim)) for dim, axis in self._chains.axes(number))
 
     def lost(self, tensor: Tensor | int) -> tuple[Lost, ...]:
-        """Returns the axes that a tensor could have had from its neighbours and has not, with the reasons."""
+        """Returns the axes of neighbours that a tensor could have had but lacks, with the reasons."""
         return self._losses.of(tensor if isinstance(tensor, int) else tensor.number)
 
 
@@ -177,7 +177,7 @@ def explain(
     sources: Mapping[str, str] | None = None,
     costs: CostModel | None = None,
 ) -> Explanation:
-    """Explains a global program; the module stays as it is.
+    """Explains a global program; the module is not modified.
 
     Args:
         module: an `ir.Module` or its operation.
@@ -208,7 +208,7 @@ def explain(
 
 
 class _Recorder(Instrumentation):
-    """Keeps what the passes of one run decide."""
+    """The recorder of the decisions of the passes of one run."""
 
     def __init__(self, sources: SourceTexts, annotated: frozenset[Place]) -> None:
         self._sources, self._annotated = sources, annotated
@@ -238,7 +238,7 @@ def _passes(nest: Nest) -> Iterator[Any]:
 
 
 def _annotated_arguments(module: Any) -> Iterator[Place]:
-    """The places of the arguments of functions that have shardings."""
+    """Yields the places of the arguments of functions that have shardings."""
     for function in functions(module).values():
         given = shardings_of(function, Side.ARGUMENTS)
         if any(given) and len(function.regions[0].blocks):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Axes that a tensor could have had from its neighbours and has not, with the reason for each."""
+"""Axes of neighbours that a tensor could have had but lacks, with the reason for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlir_shard.transforms.shardings import common_mesh
 
 @dataclass(frozen=True, slots=True)
 class _Missed:
-    """An axis that a tensor of a node has along a factor, and another has not, by position."""
+    """An axis that one tensor of a node, by position, has along a factor, and another one lacks."""
 
     axis: AxisRef
     factor: int
@@ -34,9 +34,9 @@ class Losses:
         self._missed: dict[object, tuple[tuple[_Missed, ...], ...]] = {}
 
     def of(self, tensor: int) -> tuple[Lost, ...]:
-        """Returns the axes that neighbours of a tensor are sharded along and it is not, each with one reason.
+        """Returns the axes that neighbours of a tensor are sharded on and the tensor is not, each with one reason.
 
-        If an axis was lost to several neighbours, the first one in the program counts.
+        If several neighbours have an axis that the tensor lacks, the first one in the program counts.
         """
         found: dict[tuple[AxisRef, int], Lost] = {}
         for number, position in self._trace.nodes_of.get(tensor, ()):
@@ -48,7 +48,7 @@ class Losses:
         return tuple(sorted(found.values(), key=lambda one: (one.dim, str(one.axis))))
 
     def _missed_by(self, node: TracedNode) -> tuple[tuple[_Missed, ...], ...]:
-        """For each tensor of a node what it missed; computed once for equal rules and shardings."""
+        """Returns the missed axes of each tensor of a node, which are computed once for equal rules and shardings."""
         shardings = tuple(self._sharding(tensor) for tensor in node.tensors)
         key = (id(node.rule), shardings)
         if key not in self._missed:
@@ -140,9 +140,9 @@ class Losses:
         return 0 if found is None else found
 
     def _divides(self, node: TracedNode, missed: _Missed) -> bool:
-        """Whether the axis divides the factor, where it has to: where the factor is one of several of a dimension."""
+        """Returns whether the axis divides the factor; True if no dimension has other factors besides this one."""
         dims = (dim.factor_indices for mapping in node.rule.tensor_mappings for dim in mapping.dim_mappings)
-        # The rule of a node is any that propagates alike: other factors may be of another size in it.
+        # The rule of a node is shared by nodes that propagate equally, so its other factors may have other sizes.
         if not any(len(factors) > 1 and missed.factor in factors for factors in dims):
             return True
         sharding = self._trace.sharding(node.tensors[missed.source])
@@ -151,7 +151,7 @@ class Losses:
 
 
 def _missed_axes(projection: ShardingProjection, position: int, rule: OpShardingRule, mesh: Mesh) -> Iterator[_Missed]:
-    """The first axis along each factor of a tensor that another tensor has and this one has not."""
+    """Yields the first axis along each factor of a tensor that another tensor has and this one lacks."""
     tensor = projection.tensors[position]
     for factor in range(rule.num_factors):
         own = tensor.factors[factor]
@@ -168,7 +168,7 @@ def _missed_axes(projection: ShardingProjection, position: int, rule: OpSharding
 
 
 def _next_axis(own: Axes, theirs: Axes, mesh: Mesh) -> AxisRef | None:
-    """The first axis by which a list of axes goes on after, or differs from, another."""
+    """Returns the first axis by which `theirs` extends, or differs from, `own`; None if there is none."""
     common = greatest_common_prefix(own, theirs)
     if total_size(common, mesh) >= total_size(theirs, mesh):
         return None

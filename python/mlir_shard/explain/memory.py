@@ -36,8 +36,8 @@ class LiveValue:
     Attributes:
         bytes: its size.
         kind: `argument`, `result`, `temporary` or `collective`.
-        name: of the operation that computes it, or of the argument.
-        place: of that in the user's program.
+        name: the name of the operation that computes it, or of the argument.
+        place: the place of that operation or argument in the user's program.
     """
 
     bytes: int
@@ -51,15 +51,15 @@ class PeakMemory:
     """The most memory that a rank needs at once for a call of a local program, in bytes.
 
     Attributes:
-        engine: which compiler's buffers are predicted: XLA's for `pjrt`, those of this package's lowering for `mpi`.
-        arguments: of all arguments, which are there from the beginning to the end.
-        results: of the results that are in memory of their own at the peak; with XLA all of them, and the table of
-            their addresses.
-        aliased: of the results that are in the memory of donated arguments: they need none of their own.
-        constants: of the constants that are part of the executable and need more than a scalar does.
-        temporaries: of intermediate values at the peak; with XLA the memory that is given out once for all of them.
-        collectives: of what collectives receive and stage at the peak.
-        at: the operation at which the most is live, and its place; empty where nothing is computed.
+        engine: the compiler whose buffers are predicted: XLA for `pjrt`, this package's lowering for `mpi`.
+        arguments: the bytes of all arguments, which are live from the beginning to the end.
+        results: the bytes of results in memory of their own at the peak; for XLA those of all such results, and of the
+            table of their addresses.
+        aliased: the bytes of results in the memory of donated arguments, which need no other memory.
+        constants: the bytes of constants that are part of the executable, without splats.
+        temporaries: the bytes of intermediate values at the peak; for XLA those of the memory that is shared by all.
+        collectives: the bytes that collectives receive and stage at the peak.
+        at: the operation at the peak, and its place; empty if nothing is computed.
         live: the largest values at the peak, the largest first.
     """
 
@@ -75,16 +75,16 @@ class PeakMemory:
 
     @property
     def peak(self) -> int:
-        """The bytes of all of it."""
+        """The sum of all parts, in bytes."""
         return self.without_constants + self.constants
 
     @property
     def without_constants(self) -> int:
-        """The bytes that a call needs; constants are there as long as the executable is."""
+        """The bytes that a call needs; constants are live as long as the executable."""
         return self.arguments + self.results + self.temporaries + self.collectives
 
     def as_data(self) -> dict[str, Any]:
-        """Returns all of it in the types of JSON, in bytes."""
+        """Returns the prediction in the types of JSON, in bytes."""
         return {**asdict(self), "peak": self.peak}
 
 
@@ -94,7 +94,7 @@ def peak_memory(module: Any, function: str = "main", *, engine: Engine | None = 
     Args:
         module: a local module, or its operation.
         function: the name of the function that is run.
-        engine: that runs it; by default `pjrt` for a program with collectives of StableHLO alone, else `mpi`.
+        engine: the engine that runs it; by default `pjrt` for a program of StableHLO alone, else `mpi`.
 
     Raises:
         PassFailure: tensors are of dynamic shape, or control flow is not structured.
@@ -105,14 +105,14 @@ def peak_memory(module: Any, function: str = "main", *, engine: Engine | None = 
 def memory_over_program(
     module: Any, function: str = "main", *, engine: Engine | None = None
 ) -> tuple[PeakMemory, list[MemoryPoint]]:
-    """Predicts as `peak_memory` does; returns also what is live at each operation.
+    """Predicts the peak memory, as `peak_memory` does, and the live bytes at each operation.
 
-    In XLA's memory there may be gaps: more than is live.
+    XLA's memory may have gaps, and so be larger than the live bytes.
     """
     chosen = engine or _engine_of(module)
     rules = XlaRules() if chosen == "pjrt" else MpiRules()
     entry = entry_function(module, function)
-    # Instructions and values live to the end, and to look at them takes half the time.
+    # Instructions and values live to the end, and garbage collection would take half the time.
     with no_collections():
         prediction = _Prediction(LocalValues(module, rules.opens), rules, entry)
         peak = prediction.predicted(chosen)
@@ -129,12 +129,12 @@ class _Prediction:
         self._program, self._rules, self._entry = program, rules, entry
         self._reader = Reader(program, rules)
         self._needs: dict[str, int] = {}
-        # Those of the entry, and the bytes of results that are there from the beginning.
+        # The buffers of the entry, and the bytes of results that are live from the beginning.
         self.buffers: list[Buffer] = []
         self.always = 0
 
     def predicted(self, engine: Engine) -> PeakMemory:
-        """The memory of the entry."""
+        """Returns the memory of the entry."""
         name = name_of(self._entry)
         if name not in self._program.functions:
             raise PassFailure(f"@{name} has no body", self._entry)
@@ -146,7 +146,7 @@ class _Prediction:
         return self._of_mpi(assigned, arguments)
 
     def _needed(self, name: str) -> int:
-        """The bytes that a function needs besides its arguments."""
+        """Returns the bytes that a function needs besides its arguments."""
         if name not in self._needs:
             block = self._program.functions.get(name)
             if block is None:
@@ -204,7 +204,7 @@ class _Prediction:
         return PeakMemory(engine, arguments, results, aliased, constants, temporaries, collectives, at, tuple(listed))
 
     def named(self, number: int) -> tuple[str, Place]:
-        """The name and the place of an operation."""
+        """Returns the name and the place of an operation."""
         op = self._program.arrays.operation(number)
         return op.name, place_of(op.location)
 
@@ -216,14 +216,14 @@ class _Prediction:
 
 
 def _donations(entry: Any) -> Mapping[int, int | None]:
-    """The donated arguments, each with the result that is to be in its memory, if that is said."""
+    """Returns the donated arguments, each with the result that reuses its memory; None if no result does."""
     attributes = entry.attributes.get("arg_attrs") or ()
     donated = donated_arguments(entry)
     type_ = entry.attributes["function_type"].value
     found: dict[int, int | None] = {
         index: attributes[index][_ALIASED].value if _ALIASED in attributes[index] else None for index in sorted(donated)
     }
-    # XLA gives what is donated without a result to the first one of its type.
+    # XLA gives an argument that is donated without a result to the first free result of its type.
     free = [index for index in range(len(type_.results)) if index not in found.values()]
     for argument, result in found.items():
         if result is None:

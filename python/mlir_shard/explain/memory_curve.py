@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The live memory over the course of a local program, operation by operation."""
+"""The live memory at each operation of a local program, in program order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class MemoryPoint:
     """The bytes that are live at one of the operations of a local program, besides arguments and constants.
 
     Attributes:
-        values: of intermediate values and results; collectives: of the received and staged data of collectives.
-        op: the name of the operation; place: of it.
+        values: the bytes of intermediate values and results; collectives: those that collectives receive and stage.
+        op: the name of the operation; place: the place of the operation.
     """
 
     values: int
@@ -26,7 +26,7 @@ class MemoryPoint:
     place: Place
 
 
-# Of values and of collectives, and the number of the operation.
+# The bytes of values and of collectives, and the number of the operation.
 _Live = tuple[int, int, int]
 
 
@@ -36,7 +36,7 @@ def memory_curve(
     """Returns the live bytes at each operation with a buffer that becomes live, in order.
 
     Args:
-        buffers: of the program; those without an operation give no points.
+        buffers: the buffers of the program; those without an operation give no points.
         shown: returns the name and the place of an operation by its number.
         always: bytes that are live from the beginning to the end.
         most: the most points to return; of several consecutive points, the one with the most live bytes is kept.
@@ -49,7 +49,7 @@ def memory_curve(
         live[one.kind is Kind.COLLECTIVE] += size
         if begins and one.op >= 0:
             point = (live[False], live[True], one.op)
-            # What one operation makes becomes live together.
+            # The buffers of one operation become live together.
             if points and points[-1][2] == one.op:
                 points[-1] = max(points[-1], point, key=_total)
             else:

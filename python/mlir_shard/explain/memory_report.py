@@ -13,12 +13,12 @@ from rich.text import Text
 from mlir_shard.explain.memory import PeakMemory
 from mlir_shard.passes.fitted_table import as_text
 
-# A row is one line, so that a place is found by a search, however long its path.
+# A row is one line, so that a search finds a place with a long path.
 _WIDTH = 10_000
 
 
 def report_text(memory: PeakMemory, *, is_json: bool) -> str:
-    """Returns what the memory is for, line by line, and the largest values in it, with a line break at the end."""
+    """Returns the parts of the memory, one in a line, and the largest values in it, with a line break at the end."""
     if is_json:
         return json.dumps(memory.as_data(), indent=2) + "\n"
     when = f"most is live at {memory.at}" if memory.at else "nothing is computed"

@@ -19,13 +19,13 @@ from mlir_shard.host import ir
 from mlir_shard.ir.python_frames import frame_to_show
 
 _TAG = "mlir-shard "
-# The names of an op's results, as they are in front of it.
+# The names of the results of an op, which precede it.
 _NAMES = r"(%[\w$.#-]+(?::\d+)?(?:\s*,\s*%[\w$.#-]+(?::\d+)?)*)\s*=\s*"
 _RESULTS = re.compile(_NAMES + "$")
-# The location of an op whose syntax has a region in the middle is that of another word of its line.
+# The location of an op with a region in the middle of its syntax is that of another word of its line.
 _LINE = re.compile(r"\s*" + _NAMES + r'"?([\w.]+)')
 _VALUE = re.compile(r"%[\w$.-]+")
-# The bytes of names that are looked at: a line may be long.
+# The most bytes that are searched for names, as a line may be long.
 _LONGEST = 1000
 
 
@@ -34,8 +34,8 @@ class Place:
     """A place in the user's program.
 
     Attributes:
-        file, line, column: of the text; an empty file if unknown.
-        name: of the location, as JAX and PyTorch give them: `jit(step)/layer_0/dot_general`.
+        file, line, column: the position in the text; the file is empty if it is unknown.
+        name: the name of the location, as from JAX and PyTorch: `jit(step)/layer_0/dot_general`.
         called_from: the place of the call of its function, if the call was inlined, or is on a call stack of JAX.
 
     The text shows one frame of a call stack, the innermost one outside of JAX.
@@ -126,7 +126,7 @@ class SourceTexts:
         return {file: text.encode().splitlines() for file, text in self.texts.items()}
 
     def result_name(self, place: Place, op: str, index: int) -> str:
-        """Returns the name of a result of the op at a place, `%0` or `%1#1`; empty if it is not found there."""
+        """Returns the name of a result of the op at a place, `%0` or `%1#1`; empty if it is not found."""
         before = self._before(place)
         found = _RESULTS.search(before) or _LINE.match(before)
         if found is None or (found.re is _LINE and found[2] != op):

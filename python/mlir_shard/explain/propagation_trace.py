@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The trace of one propagation: the tensors of the program, and the steps that brought each axis to each tensor.
+"""The trace of one propagation: the tensors of the program, and the steps that propagated each axis to each tensor.
 
 Everything is read from the IR before the results are written to it, so that later passes can change it.
 """
@@ -33,7 +33,7 @@ class TracedNode:
     """A node of the value graph: an op with a rule, or an identity between tensors at a region or function.
 
     Attributes:
-        op: the number of the op; for a function's results the function.
+        op: the number of the op; for the results of a function, that of the function.
         kind: its rule and direction.
         operands, results: numbers of tensors, 0 for values that cannot have a sharding.
     """
@@ -64,8 +64,8 @@ class PropagationTrace:
 
     Args:
         reader: the module as it was read, with the states after propagation.
-        original: the states before.
-        record: the steps.
+        original: the states before propagation.
+        record: the steps of propagation.
         sources: the texts of the program, for names of values.
         annotated: the places of arguments that had shardings in the user's program.
     """
@@ -86,7 +86,7 @@ class PropagationTrace:
         self._node_numbers = list(reader.node_numbers())
         self._signature_names = [op.name for op in self._arrays.representatives()]
         self._symbols = self._read_symbols()
-        # By op, as ops of one signature may differ in sizes.
+        # By op, because ops of one signature may differ in sizes.
         self._types: list[list[tuple[Any, ...]]] = []
         self._locations = self._read_ops()
         self._arguments = dict(self._read_arguments())
@@ -97,7 +97,7 @@ class PropagationTrace:
         self.place = lru_cache(maxsize=None)(self._place)
         self.tensor = lru_cache(maxsize=None)(self._tensor)
 
-    # What is read from the IR.
+    # Data that is read from the IR.
 
     def _read_symbols(self) -> dict[int, str]:
         functions = [n for n, s in enumerate(self._arrays.signatures) if self._signature_names[s] == "func.func"]
@@ -118,7 +118,7 @@ class PropagationTrace:
         return locations
 
     def _read_arguments(self) -> Iterator[tuple[int, tuple[int, int, Any, tuple[Any, ...]]]]:
-        """Yields the block arguments: the value, and the op around it, the index, the location and the type."""
+        """Yields the block arguments: the value, and the op that contains it, the index, the location and the type."""
         definers, parents = self._arrays.definers, self._arrays.parents
         owners: dict[Any, int] = {}
         for op in {parent for parent in parents if parent >= 0}:
@@ -158,7 +158,7 @@ class PropagationTrace:
         return self._symbols.get(op, "")
 
     def owner(self, op: int) -> int:
-        """Returns the op whose region argument or result a data-flow edge is for; other ops are returned themselves."""
+        """Returns the op whose region argument or result a data-flow edge is for; other ops are unchanged."""
         if self.op_name(op) not in _EDGES:
             return op
         value = self._arrays.operands(op)[0]
@@ -180,7 +180,7 @@ class PropagationTrace:
                 yield Operation(op, self.op_name(op), self.place(op), function, parent, operands, results, inner)
 
     def _behind_edges(self, value: int) -> int:
-        """Returns the value that a data-flow edge passes on; other values are returned themselves."""
+        """Returns the operand of a data-flow edge, through several edges; other values are unchanged."""
         op = self._arrays.definers[value]
         while op >= 0 and self.op_name(op) in _EDGES:
             value = self._arrays.operands(op)[0]
@@ -282,7 +282,7 @@ class PropagationTrace:
             what = "argument" if is_function else "region argument"
             return Tensor(number, name, what, index, self.function_of(owner), place, *parts, sharding)
         shown = self.owner(op)
-        # An edge of data flow stands for a result of the op, or for an argument of its region.
+        # A data-flow edge represents a result of the op, or an argument of its region.
         behind = self._arrays.operands(op)[0] if self.op_name(op) in _EDGES else value
         is_result = self._arrays.definers[behind] >= 0
         place, name = self.place(shown), self.op_name(shown)

@@ -50,7 +50,7 @@ class Limit:
 
 
 def read_limits(text: str, names: Sequence[str], *, may_be_relative: bool = False) -> dict[str, Limit]:
-    """Reads `bytes=10MiB,time=2ms`, or `bytes=5%` where limits may be relative.
+    """Reads `bytes=10MiB,time=2ms`, or `bytes=5%` if limits may be relative.
 
     Raises:
         ValueError: a name is not in `names` or given twice, an amount is invalid, or no limit is given.
@@ -82,7 +82,7 @@ def _read_limit(name: str, text: str, may_be_relative: bool) -> Limit:
         number, unit = float(parts["number"]), parts["unit"]
         if unit == "%" and may_be_relative:
             return Limit(text, number / 100, is_relative=True)
-        # Nobody means thousandths or millions of bits by the case of a letter.
+        # The case of units is ignored, because bits and thousandths of bytes are not units.
         scale = {known.lower(): scale for known, scale in units.items()}.get(unit.lower())
         if scale is not None and math.isfinite(number):
             return Limit(text, number * scale)
@@ -103,7 +103,7 @@ def memory_of(module: Any, engine: Engine | None = None) -> PeakMemory:
     """Returns the memory that a device needs for the public function of a local program that needs the most.
 
     Raises:
-        PassFailure: it cannot be predicted, or the function does not exist.
+        PassFailure: the memory cannot be predicted, or no such function exists.
     """
     entries = entries_of(module)
     if not entries:

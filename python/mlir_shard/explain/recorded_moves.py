@@ -31,7 +31,7 @@ _MOVING = (*COLLECTIVES, "sdy.reshard")
 class OpenEnd:
     """One end of a reshard: an op by the tag in its location, and the number of its operand or result.
 
-    `op` is -1 where the op has no tag; `name` is its name, `func.func` for an argument of a function.
+    `op` is -1 if the op has no tag; `name` is its name, `func.func` for an argument of a function.
     """
 
     op: int
@@ -45,7 +45,7 @@ class RecordedReshard:
     """A reshard or collective of a global program.
 
     Attributes:
-        name: of the op; made_for: the tag of the op that it was made for, -1 if it has none.
+        name: the name of the op; made_for: the tag of the op that it was made for, -1 if it has none.
         definer, user: the op that defines its operand and the op that uses its result, beyond other reshards.
         source, target: the shardings before and after it; reduced: the axes along which it reduces partial sums.
     """
@@ -93,7 +93,7 @@ def _definer(value: Any) -> OpenEnd:
 def _user(value: Any) -> OpenEnd | None:
     uses = list(value.uses)
     while uses:
-        # Uses are listed from the last that was made.
+        # Uses are listed in the reverse order of their creation.
         use = uses[-1]
         op = use.owner.operation
         if op.name not in RESHARDING_OPS:
@@ -107,7 +107,7 @@ class PlannedOp:
     """The changes that partitioning makes around an op, besides explicit reshards.
 
     Attributes:
-        role: of its plan; has_rule: whether it has both a sharding and a partition rule.
+        role: the role in its plan; has_rule: whether it has both a sharding and a partition rule.
         halos: the dimensions of operands that need elements of neighbours, each with its axes and the elements before
             and after a shard.
         combined: the axes along which its results are combined.

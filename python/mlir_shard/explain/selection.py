@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which tensors a query means: a name in the text, a name of a front end, a line, or an argument or result."""
+"""Selects tensors by a query: a name in the text, a name from a front end, a line, or an argument or result."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NUMBERED = re.compile(r"(argument|result) (\d+)")
 
 
 class NothingSelected(ValueError):
-    """A query selects no tensor; the message says what there is."""
+    """Raised if a query selects no tensor; the message describes the queries or suggests one."""
 
 
 def select(tensors: Sequence[Tensor], query: str) -> tuple[Tensor, ...]:
-    """Returns the tensors that a query means, in the order of the program.
+    """Returns the tensors that a query selects, in program order.
 
     Args:
-        tensors: of a program.
+        tensors: the tensors of a program.
         query: see `QUERIES`.
 
     Raises:
-        NothingSelected: it means none of them.
+        NothingSelected: the query selects none of them.
     """
     function, rest = _function_of(query)
     among = [one for one in tensors if function is None or one.function == function]
@@ -51,7 +51,7 @@ def select(tensors: Sequence[Tensor], query: str) -> tuple[Tensor, ...]:
 
 
 def _around_line(query: str, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors of the last op that begins before a line: it may go on there."""
+    """Returns the tensors of the last op that begins before a line, because it may continue there."""
     line = _LINE.fullmatch(query)
     if line is None or line["column"]:
         return ()

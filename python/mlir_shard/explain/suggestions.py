@@ -26,8 +26,8 @@ class Suggestion:
     """An annotation that has been tried.
 
     Attributes:
-        tensor: the tensor that gets it; change: the annotation.
-        bytes_before, bytes: that a device receives without and with it; time_before, time: in seconds.
+        tensor: the annotated tensor; change: the annotation.
+        bytes_before, bytes: the bytes that a device receives without and with it; time_before, time: the seconds.
     """
 
     tensor: Tensor
@@ -39,7 +39,7 @@ class Suggestion:
 
     @property
     def saved(self) -> int:
-        """The bytes that a device does not receive any more."""
+        """The reduction of the bytes that a device receives."""
         return self.bytes_before - self.bytes
 
 
@@ -57,15 +57,15 @@ def suggest(
 
     Args:
         module: the global program that was explained.
-        explanation: of it, for the same `collectives`, `sources` and `costs`.
-        most: how many are returned at most.
-        tries: how often the pipeline runs at most; candidates that concern more bytes are tried first.
+        explanation: the explanation of the program, for the same `collectives`, `sources` and `costs`.
+        most: the maximum number of annotations.
+        tries: the maximum number of runs of the pipeline; candidates that concern more bytes are tried first.
     """
     before = explanation.report
     found = []
     for tensor, change in _first(_candidates(explanation), tries):
         try:
-            # A warning of a program with the annotation is none of the program that was given.
+            # Warnings about the program with the annotation do not concern the given program.
             with reported(lambda _: None):
                 tried = what_if(
                     module, [change], collectives=collectives, sources=sources, costs=costs, before=explanation
@@ -94,7 +94,7 @@ def _first(candidates: Iterator[tuple[Tensor, Change]], count: int) -> Iterator[
 
 
 def _candidates(explanation: Explanation) -> Iterator[tuple[Tensor, Change]]:
-    """Annotations of the tensors that expensive collectives move, and of arguments with lost axes, in turn."""
+    """Yields annotations of the tensors that expensive collectives move, then of arguments and results."""
     numbers = [
         cause.tensor
         for group in grouped(explanation.collectives)
@@ -106,7 +106,7 @@ def _candidates(explanation: Explanation) -> Iterator[tuple[Tensor, Change]]:
     ends.sort(key=lambda one: -one.bytes)
     for number in moved:
         yield from _annotations(explanation, explanation.tensor(number))
-        # What an op computes partial sums of follows from how its operands are sharded.
+        # The partial sums of an op follow from the shardings of its operands.
         for chain in explanation.chains(number):
             for link in chain.links[:1]:
                 yield from _annotations(explanation, explanation.tensor(link.source))
@@ -115,7 +115,7 @@ def _candidates(explanation: Explanation) -> Iterator[tuple[Tensor, Change]]:
 
 
 def _annotations(explanation: Explanation, tensor: Tensor) -> Iterator[tuple[Tensor, Change]]:
-    """Shardings of a tensor that differ from its own in one axis: with one that it lost, or without one that it has."""
+    """Yields shardings of a tensor that add a lost or unused axis to its own sharding, or remove an axis."""
     sharding, mesh = tensor.sharding, explanation.mesh_of(tensor)
     if mesh is None or mesh.is_maximal or not tensor.shape:
         return
@@ -134,7 +134,7 @@ def _annotations(explanation: Explanation, tensor: Tensor) -> Iterator[tuple[Ten
 
 
 def _with_axis(sharding: TensorSharding, dim: int, axis: AxisRef) -> TensorSharding:
-    """The sharding with an axis at the end of a dimension, and in no other one."""
+    """Returns a sharding with an axis at the end of a dimension, and removed from the other dimensions."""
     dims = tuple(of._replace(axes=tuple(a for a in of.axes if not a.overlaps(axis))) for of in sharding.dim_shardings)
     return _with_dim(replace(sharding, dim_shardings=dims, replicated_axes=()), dim, (*dims[dim].axes, axis))
 

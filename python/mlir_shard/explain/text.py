@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from mlir_shard.explain.suggestions import Suggestion
     from mlir_shard.explain.what_if import Comparison
 
-# Steps of a chain that are shown at each end if it has more.
+# The number of steps that are shown at each end of a longer chain.
 _ENDS = 6
 _MOST_REPLICATED = 5
 
 
 def tensor_text(explanation: Explanation, tensor: Tensor) -> str:
-    """Returns where each axis of a tensor is from, which ones it lost, and what moves it."""
+    """Returns the origins of the axes of a tensor, the axes that it lost, and the collectives that move it."""
     return "\n".join(_tensor_lines(explanation, tensor))
 
 
@@ -86,13 +86,13 @@ def _chain_lines(explanation: Explanation, chain: Chain) -> Iterator[str]:
 
 
 def _at(place: Place, name: str, words: str = " at ") -> str:
-    """The place to print after a name; empty if the place only repeats the name."""
+    """Returns the place to print after a name; empty if the place only repeats the name."""
     is_named = not place.file and place.called_from is None and place.name and name.endswith(place.name)
     return "" if is_named else f"{words}{place}"
 
 
 def _short(place: Place, other: Place) -> str:
-    """A place, without the file if that has just been named."""
+    """Returns a place as text, without the file if it is that of the other place."""
     place = place.in_text
     if place.file and place.file == other.in_text.file and not place.called_from:
         name = f' "{place.name}"' if place.name else ""
@@ -116,10 +116,10 @@ def collective_title(one: ExplainedCollective) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveGroup:
-    """Collectives with equal causes but for places: those of repeated layers.
+    """Collectives with equal causes except for places, such as those of repeated layers.
 
     Attributes:
-        first: of them; count: how many there are; bytes, time: of all together.
+        first: the first collective; count: their number; bytes, time: the sums over all of them.
     """
 
     first: ExplainedCollective
@@ -148,7 +148,7 @@ def grouped(collectives: Iterable[ExplainedCollective]) -> tuple[CollectiveGroup
 
 
 def program_text(explanation: Explanation) -> str:
-    """Returns the shardings of arguments and results, what communication is for, and what is replicated."""
+    """Returns the shardings of arguments and results, the causes of communication, and replicated tensors."""
     return "\n".join(_program_lines(explanation))
 
 
@@ -190,7 +190,7 @@ def _program_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def largest_replicated(explanation: Explanation, most: int = _MOST_REPLICATED) -> tuple[Tensor, ...]:
-    """Returns the largest tensors without axes that lost some, one for each op, name and type."""
+    """Returns the largest replicated tensors that lost axes, one for each op and type."""
     found: dict[object, Tensor] = {}
     plain = [one for one in explanation.tensors if one.sharding is None or one.sharding.is_fully_replicated]
     for tensor in sorted(plain, key=lambda one: -one.bytes):
@@ -218,7 +218,7 @@ _MOST_CHANGED = 20
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Returns what another annotation changes: bytes, time, collectives and shardings."""
+    """Returns the effects of another annotation on bytes, time, collectives and shardings."""
     return "\n".join(_comparison_lines(comparison))
 
 

@@ -18,16 +18,16 @@ class Tensor:
     """A tensor of the propagated program.
 
     Attributes:
-        number: of the tensor in the explanation.
-        name: `%w` in the text, the name that a front end gave, or the op.
+        number: the number of the tensor in the explanation.
+        name: the name in the text, such as `%w`, the name that a front end gave, or the op.
         op: the op that defines it, `argument` or `result` of a function, or `region argument`.
-        index: of the argument or result.
-        function: it is in.
-        place: where it is defined.
-        shape: of its type.
-        element: the element type, as `f32`.
-        bytes: of the global tensor.
-        sharding: after propagation, None if it has none.
+        index: the index of the argument or result.
+        function: the name of the function that contains it.
+        place: the place of its definition.
+        shape: the shape of its type.
+        element: the element type, such as `f32`.
+        bytes: the bytes of the global tensor.
+        sharding: the sharding after propagation; None if it has none.
     """
 
     number: int
@@ -52,13 +52,13 @@ class Operation:
     """An op of a function of the propagated program.
 
     Attributes:
-        number: of the op in the explanation.
-        name: as `stablehlo.add`.
-        place: in the text.
-        function: it is in.
-        parent: the number of the op in whose region it is.
-        operands: numbers of values.
-        results: likewise.
+        number: the number of the op in the explanation.
+        name: the name of the op, such as `stablehlo.add`.
+        place: the place in the text.
+        function: the name of the function that contains it.
+        parent: the number of the op whose region contains it.
+        operands: the numbers of its operands.
+        results: the numbers of its results.
         arguments: the numbers of the arguments of the blocks in its regions.
     """
 
@@ -73,7 +73,7 @@ class Operation:
 
 
 class AnnotationKind(str, Enum):
-    """The part of a program that a sharding given before propagation is written on."""
+    """The part of a program on which a sharding is written before propagation."""
 
     ARGUMENT = "argument"
     RESULT = "result"
@@ -88,11 +88,11 @@ class Annotation:
     """A sharding that was given before propagation: the origin of axes.
 
     Attributes:
-        kind: of the part that it is written on.
-        text: that part in words, `argument %x`.
-        place: in the text.
-        sharding: as it was given.
-        priority: of the dimension with the axis.
+        kind: the kind of the part of the program that it is written on.
+        text: that part in words, such as `argument %x`.
+        place: the place in the text.
+        sharding: the sharding as it was given.
+        priority: the priority of the dimension with the axis.
     """
 
     kind: AnnotationKind
@@ -104,18 +104,18 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One step of propagation: an axis went through an op, from one tensor to another.
+    """One step of propagation of an axis through an op, from one tensor to another.
 
     Attributes:
         op: the name of the op.
-        place: of the op.
-        factor: the symbol of the factor of its sharding rule that both dimensions have, empty if unknown.
+        place: the place of the op.
+        factor: the symbol of the factor of its sharding rule that both dimensions have; empty if unknown.
         source: the number of the tensor that has the axis.
         target: the number of the tensor that gets it.
-        source_role: the role of the source in the op, as `operand 0`.
-        target_role: likewise.
+        source_role: the role of the source in the op, such as `operand 0`.
+        target_role: the role of the target in the op.
         dim: the dimension of the target.
-        step: the number of the step among those of all propagation.
+        step: the number of the step among all steps of propagation.
     """
 
     op: str
@@ -134,8 +134,8 @@ class Step:
     """The last link of a chain and its predecessor.
 
     Attributes:
-        link: the last one.
-        before: another step, or the annotation that the chain begins at.
+        link: the last link.
+        before: the previous step, or the annotation at which the chain begins.
     """
 
     link: Link
@@ -147,10 +147,10 @@ class Chain:
     """The reason why a dimension of a tensor is sharded along an axis.
 
     Attributes:
-        axis: of the mesh.
+        axis: the axis of the mesh.
         dim: the dimension of the tensor.
-        annotation: that the axis comes from.
-        links: the steps from the annotation to the tensor, none if the tensor is annotated itself.
+        annotation: the annotation that the axis comes from.
+        links: the steps from the annotation to the tensor; empty if the tensor itself is annotated.
     """
 
     axis: AxisRef
@@ -177,17 +177,17 @@ class Lost:
     """An axis that a neighbour of a tensor along an op has and the tensor lacks.
 
     Attributes:
-        axis: that the neighbour has.
+        axis: the axis that the neighbour has.
         dim: the dimension of the tensor that would have been sharded.
-        reason: in one word.
-        text: where the neighbour has the axis, and why the tensor lacks it.
-        why: the second half of that.
+        reason: the kind of the reason.
+        text: the place of the axis in the neighbour, and the reason why the tensor lacks it.
+        why: the reason alone.
         remedy: a change that would avoid the loss.
-        op: the name of the op through which the axis would have come.
-        place: of the op.
-        factor: of its sharding rule.
+        op: the name of the op through which the axis would have been propagated.
+        place: the place of the op.
+        factor: the factor of its sharding rule.
         source: the number of the neighbour.
-        winner: the annotation that the tensor has its own axes or its closed dimension from.
+        winner: the annotation that gave the tensor its own axes or its closed dimension; None if there is none.
     """
 
     axis: AxisRef
@@ -225,12 +225,12 @@ class Cause:
     """The reason why a collective is needed.
 
     Attributes:
-        kind: in one word.
-        text: in a sentence.
-        op: the name of the op that needs it.
-        place: of the op.
-        tensor: the number of the tensor that is moved, None if it is not in the propagated program.
-        axes: the axes that matter.
+        kind: the kind of the reason.
+        text: the reason in a sentence.
+        op: the name of the op that needs the collective.
+        place: the place of the op.
+        tensor: the number of the tensor that is moved; None if it is not in the propagated program.
+        axes: the axes that cause the collective.
         alternative: a change that would avoid it, and why it was not possible; empty if it is unknown.
     """
 
@@ -248,8 +248,8 @@ class ExplainedCollective:
     """A collective of the local program with its causes.
 
     Attributes:
-        collective: with its bytes and its time.
-        causes: one for each op that it is for.
+        collective: the collective with its bytes and its time.
+        causes: the causes, one for each op that needs it.
     """
 
     collective: ReportedCollective

@@ -28,7 +28,7 @@ _CHANGE = re.compile(r"\s*(?P<query>.+?)\s*:\s*(?P<sharding>(?:@[\w$.-]+\s*,\s*)
 
 
 class WhatIfError(ValueError):
-    """A change that cannot be made; the message has the reason and a correct form."""
+    """Raised for a change that cannot be made; the message has the reason and a correct form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Comparison:
 
     Attributes:
         before: the explanation of the program as it is.
-        after: that of the program with the changes.
+        after: the explanation of the program with the changes.
     """
 
     before: Explanation
@@ -70,7 +70,7 @@ class Comparison:
         return text.comparison_text(self)
 
     def changed_shardings(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """Returns each tensor whose sharding differs, as it is before and after."""
+        """Returns each tensor whose sharding differs, before and after the changes."""
         after = {_key(one): one for one in self.after.tensors}
         pairs = ((one, after[_key(one)]) for one in self.before.tensors if _key(one) in after)
         return tuple((one, other) for one, other in pairs if _dims(one.sharding) != _dims(other.sharding))

@@ -32,8 +32,8 @@ class Assignment:
     """The buffers of a computation and of the computations that it runs.
 
     Args:
-        computation: that of a function.
-        rules: of the compiler.
+        computation: the computation of a function.
+        rules: the rules of the compiler.
         called: returns the bytes that a function needs besides its arguments.
         donated: arguments whose memory may be overwritten, each with the number of the result that reuses it, if
             that is specified.
@@ -77,7 +77,7 @@ class Assignment:
                 self._compute(kernel)
             else:
                 self._loop(kernel, loop)
-        # Tables of addresses are kept.
+        # Tables of addresses are live to the end of the computation.
         for table in self._tables[tables:]:
             table.last = self.time
         del self._tables[tables:]
@@ -98,11 +98,11 @@ class Assignment:
             for value in computation.returned:
                 self._extend(value, self.time)
         if callee := _callee(one):
-            # The results are part of what the function needs.
+            # The bytes that the function needs include its results.
             self.temporaries.append(Buffer(self._called(callee), self.time, self.time + 1, kind, number))
             self._end_reads(kernel)
             self.time += 2
-        # What is staged is live with the operands, and then with the results, or the other way around.
+        # Staged data is live with the operands, and then with the results.
         for size in (before, behind):
             if size:
                 self.temporaries.append(Buffer(size, self.time, self.time + 2, kind, number))
@@ -159,7 +159,7 @@ class Assignment:
                 carried.append(None)
             else:
                 buffer = self._ended(each.initial, one)
-                # Of several values that begin with the same one, the first is in its memory.
+                # If several values have the same initial value, the first one reuses its memory.
                 if buffer is None or any(buffer is other for other in carried):
                     buffer = Buffer(each.result.tensor.bytes, start, start, Kind.TEMPORARY, number, index)
                     self.temporaries.append(buffer)
@@ -235,7 +235,7 @@ class Assignment:
             if buffer.kind is Kind.ARGUMENT:
                 self.aliased += buffer.size
             elif argument is not None and argument.last < buffer.first:
-                # It is computed where the argument was.
+                # The result is computed in the memory of the argument.
                 self.aliased += buffer.size
             else:
                 buffer.last, buffer.kind, buffer.index = self.time + 2, Kind.RESULT, index

@@ -24,7 +24,7 @@ class Kind(Enum):
 class Buffer:
     """Memory for `size` bytes that is in use from time `first` to time `last`, both included.
 
-    `op` is the number of the operation whose result it holds, -1 for an argument, and `index` that of the result;
+    `op` is the number of the operation whose result it holds, -1 for an argument, and `index` the number of the result;
     `rank` orders buffers of the same size.
     """
 
@@ -43,7 +43,7 @@ def most_live(buffers: Sequence[Buffer]) -> tuple[int, int]:
     for one in buffers:
         events.append((one.first, one.size))
         events.append((one.last + 1, -one.size))
-    # At equal times what ends comes first.
+    # At equal times, ends of lifetimes come first.
     events.sort()
     live = most = at = 0
     for time, change in events:
@@ -64,9 +64,9 @@ _MOST_PLACED = 400
 def packed_size(buffers: Sequence[Buffer], alignment: int) -> int:
     """Returns the size of the memory that holds all buffers, each at one offset.
 
-    The largest are placed first, each into the smallest gap that it fits in among those that live at the same time, as
-    XLA's heap does. Of many buffers the smaller ones are assumed to fit into the gaps; the size is at least
-    the most bytes that are live at once.
+    The largest buffers are placed first, each into the smallest sufficient gap between buffers that are live at the
+    same time, as in XLA's heap. If there are many buffers, the smaller ones are assumed to fit into the gaps; the size
+    is at least the most bytes that are live at once.
     """
     placed: list[tuple[int, int, int, int]] = []
     height, _ = most_live(buffers)
@@ -93,7 +93,7 @@ def packed_size(buffers: Sequence[Buffer], alignment: int) -> int:
 def into_results(temporaries: Sequence[Buffer], results: Sequence[Buffer]) -> list[Buffer]:
     """Returns the temporaries that XLA does not place in the memory of a later result.
 
-    The largest come first, each into the smallest result that it fits in and that nothing uses at the same time.
+    The largest temporaries are placed first, each into the smallest result of sufficient size that is free at the time.
     """
     held = [[one] for one in sorted(results, key=lambda one: one.size)]
     ordered = sorted(temporaries, key=lambda one: (-one.size, one.rank))

@@ -28,7 +28,7 @@ class FusionRules(Protocol):
         ...
 
     def is_branching(self, one: Instruction) -> bool:
-        """Returns whether an instruction with several users is fused only where no other instruction is fused."""
+        """Returns whether an instruction with several users is fused only into users that fuse no other instruction."""
         ...
 
     def repeats(self, user: Instruction, producer: Instruction) -> bool:
@@ -46,13 +46,13 @@ class FusionRules(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Kernel:
-    """An instruction that is run, with those that are fused into it.
+    """An instruction that is run, with the instructions that are fused into it.
 
     Attributes:
-        instruction: the last of them, whose results it has.
-        reads: the values in memory that it reads; True where only elementwise instructions read the value, so that the
+        instruction: the last instruction, which defines the results.
+        reads: the values in memory that it reads; True if only elementwise instructions read the value, so that the
             result may reuse its memory.
-        reads_constants: whether constants are among its operands, which is so only if nothing is fused into it.
+        reads_constants: whether its operands include constants; False if instructions are fused into it.
         rank: its place in a depth-first order, operands first.
     """
 
@@ -67,9 +67,9 @@ class _Fusion:
     """The fusion of an instruction.
 
     Attributes:
-        users: the users that it is fused into, wherever these are, by `id`.
+        users: the users that it is fused into, in any kernel, by `id`.
         count: the number of kernels that contain it, including its own if it is run; 2 for several.
-        kernel: the only one, by `id`.
+        kernel: the kernel that contains it, by `id`, if only one does.
         is_kept: whether it is run.
         is_repeated: whether a kernel computes an element of it several times.
     """

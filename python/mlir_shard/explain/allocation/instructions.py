@@ -30,15 +30,15 @@ class Traits:
     """The properties of an instruction that memory depends on.
 
     Attributes:
-        role: in fusion.
+        role: the role in fusion.
         is_elementwise: whether an element of the result depends on the elements of operands at the same place.
-        is_expensive: whether it is computed once, whatever it is fused into.
+        is_expensive: whether fusion must not repeat its computation.
         is_folded: whether it is a constant if its operands are constants.
         is_pure: whether it is dropped if it is unused, and merged with equal ones.
         is_collective: whether it communicates.
         is_view: whether its result is in the memory of its operand, unless that is fused into it.
-        updates: how many of its first operands are overwritten by results, one each.
-        fills: whether the second operand is computed at its place in the result, unless something else uses it.
+        updates: the number of first operands that are overwritten by results, one each.
+        fills: whether the second operand is computed at its place in the result, unless it has other users.
     """
 
     role: Role
@@ -53,7 +53,7 @@ class Traits:
 
 
 class Emit(Protocol):
-    """A function that makes an instruction of the operation being read, or finds an equal one, for its results."""
+    """A function that makes an instruction for the operation being read, or finds an equal one; returns its results."""
 
     def __call__(
         self, name: str, traits: Traits, operands: Sequence[Value], tensors: Sequence[Tensor], key: object = None
@@ -90,8 +90,8 @@ class Instruction:
     """An instruction with its results.
 
     Attributes:
-        op: the operation that it is of, None for a parameter.
-        name: of the operation, or of an instruction that it is expanded to.
+        op: the operation that it comes from; None for a parameter.
+        name: the name of the operation, or of an instruction that the operation is expanded to.
         operands: the values that it reads, with repetitions.
         results: the values that it defines.
         blocks: the computations that it runs.

@@ -24,7 +24,7 @@ class Tensor:
     """The memory of a value.
 
     Attributes:
-        bytes: of its elements; 0 for values that are not tensors, such as tokens.
+        bytes: the bytes of its elements; 0 for values that are not tensors, such as tokens.
         shape: its sizes.
         element: the bytes of one element.
         type: the name of its type.
@@ -42,7 +42,7 @@ class Tensor:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions of another size than 1."""
+        """The number of dimensions whose size is not 1."""
         return sum(size != 1 for size in self.shape)
 
 
@@ -93,7 +93,7 @@ class LocalValues:
         arrays: the operations by number.
         tensors: the memory of each value.
         functions: the blocks of functions, by name.
-        constant_bytes: of the constants, without splats.
+        constant_bytes: the bytes of the constants, without splats.
 
     Raises:
         PassFailure: a tensor has no static shape.

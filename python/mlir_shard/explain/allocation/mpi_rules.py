@@ -24,7 +24,7 @@ _VIEWS = frozenset(
     + op_names("tensor", "cast collapse_shape expand_shape reshape")
     + op_names("tosa", "reshape")
 )
-# Parts of tensors, which lie apart in memory.
+# Operations whose results are parts of tensors, which need not be contiguous in memory.
 _STRIDED = frozenset({"shard.all_slice", "stablehlo.dynamic_slice", "stablehlo.slice", "tensor.extract_slice"})
 _FLATTENING = frozenset({"stablehlo.reshape", "tensor.collapse_shape", "tensor.reshape", "tosa.reshape"})
 _STRIDED_VIEW = Traits(Role.OPAQUE, is_view=True, is_folded=True)
@@ -35,13 +35,13 @@ _COLLECTIVE = Traits(Role.OPAQUE, is_pure=False, is_collective=True)
 _COMPUTED = Traits(Role.FUSIBLE, is_elementwise=True, is_folded=True)
 _INDEXED = frozenset(op_names("stablehlo", "gather scatter"))
 _INDEX_BYTES = 8
-# What is reduced, and where to.
+# The number of operands of a reduction: its input and its initial value.
 _OF_A_REDUCTION = 2
 _WINDOWED = frozenset(op_names("stablehlo", "convolution reduce_window"))
 _CONTRACTIONS = frozenset(
     op_names("stablehlo", "dot dot_general") + op_names("linalg", "batch_matmul matmul") + ("tosa.matmul",)
 )
-# What is folded into how a contraction reads its operands.
+# Operations that are folded into the reads of operands of a contraction.
 _REINDEXED = frozenset({"linalg.broadcast", "stablehlo.broadcast_in_dim"})
 _GENERIC = frozenset(op_names("linalg", "broadcast elementwise generic map transpose"))
 _FUSIBLE = frozenset((*op_names("stablehlo", "broadcast_in_dim iota transpose"), *op_names("tosa", "tile transpose")))
@@ -61,7 +61,7 @@ _NOT_ELEMENTWISE = frozenset(
 )
 _ONE = "one"
 _UPDATES = frozenset(op_names("stablehlo", "dynamic_update_slice scatter sort"))
-# What is inserted comes before what it is inserted into.
+# Operations whose inserted value is the operand before the destination.
 _INSERTED = frozenset(op_names("tensor", "insert insert_slice"))
 _INSERTION = Traits(Role.OPAQUE, updates=1, fills=True)
 
@@ -75,11 +75,11 @@ class MpiRules:
     pointer_bytes = 0
 
     def opens(self, name: str) -> bool:
-        """As `Rules.opens`."""
+        """Implements `Rules.opens`."""
         return name in _OPENED
 
     def traits(self, signature: Signature) -> Traits:
-        """As `Rules.traits`."""
+        """Implements `Rules.traits`."""
         name = signature.name
         if name in _CONSTANTS:
             return Traits(Role.CONSTANT)
@@ -101,7 +101,7 @@ class MpiRules:
         )
 
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-        """As `Rules.expand`: a view becomes its operand, or a strided view of that."""
+        """Implements `Rules.expand`: a view becomes its operand, or a strided view of the operand."""
         name = op.name
         if name == "stablehlo.broadcast_in_dim" and _is_one(operands[0]):
             return emit(_ONE, Traits(Role.CONSTANT), [], op.signature.results)
@@ -133,11 +133,11 @@ class MpiRules:
         return operands if same else None
 
     def calls(self, computation: Computation) -> Mapping[int, Instruction]:
-        """As `FusionRules.calls`: libraries compute single operations."""
+        """Implements `FusionRules.calls`: libraries compute single operations."""
         return {}
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
-        """As `FusionRules.takes`."""
+        """Implements `FusionRules.takes`."""
         if user.name in _CONTRACTIONS:
             return _is_reindexed(producer) and _uses(user, producer) == 1 and _is_expanded(user.results[0])
         is_reduction = user.name in _TAKES or (user.name == "linalg.generic" and len(user.operands) == _OF_A_REDUCTION)
@@ -146,23 +146,23 @@ class MpiRules:
         return _uses(user, producer) == 1 or (user.traits.is_elementwise and _reads_alike(user, producer))
 
     def is_branching(self, one: Instruction) -> bool:
-        """As `FusionRules.is_branching`."""
+        """Implements `FusionRules.is_branching`."""
         return False
 
     def repeats(self, user: Instruction, producer: Instruction) -> bool:
-        """As `FusionRules.repeats`: no instruction is too expensive."""
+        """Implements `FusionRules.repeats`: no instruction is too expensive."""
         return False
 
     def may_repeat(self, one: Instruction) -> bool:
-        """As `FusionRules.may_repeat`: only broadcasts of constants and element indices are recomputed for each use."""
+        """Implements `FusionRules.may_repeat`: only broadcasts of constants and element indices are recomputed."""
         return one.name in _REINDEXED and _reads_nothing(one)
 
     def is_whole_or_not(self, one: Instruction) -> bool:
-        """As `FusionRules.is_whole_or_not`."""
+        """Implements `FusionRules.is_whole_or_not`."""
         return False
 
     def staging(self, one: Instruction) -> tuple[int, int]:
-        """As `BufferRules.staging`: MPI sends and receives parts along the first dimension."""
+        """Implements `BufferRules.staging`: MPI sends and receives parts along the first dimension."""
         if one.op is None:
             return (0, 0)
         if one.name == "shard.reduce_scatter" and not _is_outermost(one.op, "scatter_dim"):
@@ -171,9 +171,9 @@ class MpiRules:
 
 
 def _is_expanded(value: Value) -> bool:
-    """Returns whether a value is given more dimensions, at once or after elementwise operations.
+    """Returns whether dimensions are added to a value, at once or after elementwise operations.
 
-    The operation that computes it is then expanded to loops over these, and its operands may be fused into it.
+    Its operation is then expanded to loops over these dimensions, and operands may be fused into the operation.
     """
     for user in value.users:
         if user.op is None:

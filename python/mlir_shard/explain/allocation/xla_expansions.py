@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of StableHLO that are several instructions in XLA:CPU, with memory between them, or none."""
+"""Operations of StableHLO that XLA:CPU expands to several instructions, with memory between them, or to none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WINDOW = 32
 
 
 def expand(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Returns the results of an operation that is no single instruction, or None."""
+    """Returns the results of an operation that is expanded; None for an operation that is a single instruction."""
     expansion = _EXPANSIONS.get(op.name)
     return None if expansion is None else expansion(op, operands, tensors, emit)
 
@@ -59,7 +59,7 @@ def _convert(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emi
 
 
 def _move(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Views, where only dimensions of one element are added or dropped."""
+    """Returns a view if only dimensions of size 1 are added or dropped; else None."""
     result = op.signature.results[0]
     if len(operands) == 1 and _large(tensors[0].shape) == _large(result.shape):
         return [_view(operands[0], result, emit)]
@@ -72,14 +72,14 @@ def _transpose(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: E
         return [_view(operands[0], op.signature.results[0], emit)]
     product = operands[0].definer
     if product.name in _PRODUCTS and len(tensors[0].shape) == 2:
-        # The other way around, it gives the transpose.
+        # The product of swapped operands is the transpose.
         swapped = product.operands[::-1]
         return emit(product.name, product.traits, swapped, op.signature.results, (id(product), "swapped"))
     return None
 
 
 def _ordered(value: Value, tensor: Tensor, order: Sequence[int], emit: Emit) -> Value:
-    """A value with its dimensions in another order: a copy, unless that is the same in memory."""
+    """Returns a value with its dimensions in another order: a view if the order in memory is the same, else a copy."""
     shape = tuple(tensor.shape[axis] for axis in order)
     result = Tensor(tensor.bytes, shape, tensor.element, tensor.type)
     if _keeps_order(tensor.shape, order):
@@ -88,7 +88,7 @@ def _ordered(value: Value, tensor: Tensor, order: Sequence[int], emit: Emit) -> 
 
 
 def _dot(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Operands have dimensions in the order of batch, rows and columns, those of one kind in one."""
+    """Emits a product of operands with one dimension each for batches, rows and columns, in this order."""
     numbers = _bindings.DotDimensionNumbers(op.signature.op.attributes["dot_dimension_numbers"])
     batches = list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)
     contracted = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
@@ -120,13 +120,13 @@ def _dot(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -
 
 def _plain_dot(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
     given = [_folded_transpose(value, tensor) for value, tensor in zip(operands, tensors, strict=True)]
-    # Which sides are transposed is part of the key.
+    # The key includes which sides are transposed.
     key = (op.signature.number, *(value is one for value, one in zip(given, operands, strict=True)))
     return _in_f32(op.name, _OPAQUE, given, op.signature.results, key, emit)
 
 
 def _folded_transpose(value: Value, tensor: Tensor) -> Value:
-    """The operand of a transpose of a matrix, which products read as it is."""
+    """Returns the operand of a transpose of a matrix, which products read directly; other values are unchanged."""
     if value.definer.name == "stablehlo.transpose" and len(tensor.shape) == 2:
         return value.definer.operands[0]
     return value
@@ -143,7 +143,7 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _in_f32(
     name: str, traits: Traits, operands: Sequence[Value], tensors: Sequence[Tensor], key: object, emit: Emit
 ) -> list[Value]:
-    """An instruction that XLA:CPU has in f32 and not in bf16."""
+    """Emits an instruction that XLA:CPU supports for f32 but not for bf16, with conversions of bf16."""
     if all(tensor.type != _BF16 for tensor in (*tensors, *(one.tensor for one in operands))):
         return emit(name, traits, operands, tensors, key)
     given = [_as(value, "f32", emit) for value in operands]
@@ -170,7 +170,7 @@ def _collective(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: 
 
 
 def _convolution(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Operands and result have the batch first and features last; of kernels, features of the input before."""
+    """Emits a convolution with batches first and features last; in kernels, input features precede output features."""
     attributes = op.signature.op.attributes
     numbers = _bindings.ConvDimensionNumbers(attributes["dimension_numbers"])
     image = [
@@ -200,7 +200,7 @@ def _convolution(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit:
 
 
 def _reduce(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Long dimensions are reduced by windows first."""
+    """Emits a reduction by windows before the reduction of long dimensions; returns None for others."""
     if len(op.results) != 1:
         return None
     axes = set(elements(op.signature.op.attributes["dimensions"]))
@@ -222,7 +222,7 @@ def _reduce(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit
 
 
 def _divide(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """A product with the inverse, which is computed for each division, and before it is broadcast."""
+    """Emits a product with the inverse, which is computed once for each division, and before a broadcast."""
     (result,) = op.signature.results
     by = operands[1].definer
     if not result.type.startswith(("f", "bf")):
@@ -241,7 +241,7 @@ def _divide(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit
 
 
 def _power(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Products, for a constant exponent."""
+    """Emits a product for a constant exponent; returns None for others."""
     by = operands[1].definer
     while by.name == "stablehlo.broadcast_in_dim" and by.operands:
         by = by.operands[0].definer
@@ -251,7 +251,7 @@ def _power(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit)
 
 
 def _all_to_all(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Parts are sliced, exchanged as several operands, and concatenated."""
+    """Emits slices of the parts, their exchange as several operands, and a concatenation."""
     count = op.signature.op.attributes["split_count"].value
     if len(operands) != 1 or count == 1:
         return None
@@ -267,12 +267,12 @@ def _all_to_all(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: 
 
 
 def _all_gather(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """The dimension that is gathered is the outermost in memory, so results are copied where that matters."""
+    """Emits an all-gather whose gathered dimension is the outermost in memory, with copies if it is not."""
     return _outermost(op, operands, tensors, "all_gather_dim", emit)
 
 
 def _reduce_scatter(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """The dimension that is scattered is the outermost in memory."""
+    """Emits a reduce-scatter whose scattered dimension is the outermost in memory, with copies if it is not."""
     return _outermost(op, operands, tensors, "scatter_dimension", emit)
 
 
@@ -291,7 +291,7 @@ def _outermost(op: Op, operands: list[Value], tensors: Sequence[Tensor], name: s
 
 
 def _custom_call(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """Operands and results of libraries have layouts of their own, and results may be where operands were."""
+    """Emits a call of a library with its layouts of operands and results; results may reuse the memory of operands."""
     attributes = op.signature.op.attributes
     if "result_layouts" not in attributes or "operand_layouts" not in attributes:
         return None
@@ -305,7 +305,7 @@ def _custom_call(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit:
 
 
 def _laid_out(value: Value, layout: Any, emit: Emit) -> Value:
-    """A copy of a value in the order of rows or another one, unless that is what it is in."""
+    """Emits a copy of a value to or from a layout; returns the value itself if the layout is row-major."""
     order = list(layout)
     if order == list(range(len(order)))[::-1]:
         return value
@@ -313,12 +313,12 @@ def _laid_out(value: Value, layout: Any, emit: Emit) -> Value:
 
 
 def _select_and_scatter(op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-    """The places of what is selected are found with numbered elements; then the source is scattered to them."""
+    """Emits a reduction that finds the indices of selected elements, and a scatter of the source to these indices."""
     source, given = tensors[1], tensors[0]
     rank = len(given.shape)
     numbers = Tensor(given.elements * _INDEX_BYTES, given.shape, _INDEX_BYTES, "i32")
     places = Tensor(source.elements * _INDEX_BYTES, source.shape, _INDEX_BYTES, "i32")
-    # Those of dimensions of one element are zeros, and the same.
+    # The indices of dimensions of size 1 are zeros, and share one iota.
     axes = [axis if given.shape[axis] != 1 else rank for axis in range(rank)]
     iotas = [emit("stablehlo.iota", _CREATED, [], [numbers], axis)[0] for axis in axes]
     found = emit("reduce_window", _OPAQUE, [operands[0], *iotas], [source, *[places] * rank], op.signature.number)
@@ -333,7 +333,7 @@ def _large(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _keeps_order(shape: Sequence[int], order: Sequence[int]) -> bool:
-    """Whether dimensions in another order are in the same order in memory."""
+    """Returns whether dimensions in another order have the same order in memory."""
     kept = [axis for axis in order if shape[axis] != 1]
     return kept == sorted(kept)
 

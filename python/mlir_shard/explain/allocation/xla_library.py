@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of YNNPACK in programs of XLA:CPU: large reductions with what is around them.
+"""Calls of YNNPACK in programs of XLA:CPU: large reductions with the instructions around them.
 
-Products and convolutions that are calls of their own need no more than others do. A reduction grows over neighbors that
-the library has, upwards over values that nothing else uses, and downwards along single uses, as in XLA's
-`LibraryRewriter`.
+Products and convolutions that are separate calls need no more memory than other instructions. A call grows from a
+reduction over neighbors that the library supports, upwards over values without other uses, and downwards along single
+uses, as in XLA's `LibraryRewriter`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mlir_shard.explain.allocation.instructions import Computation, Instruction
 from mlir_shard.ir.op_names import op_names
 
 LARGE = 4096
-"""The elements that an operand or the result of what the library computes has at least."""
+"""The least number of elements of an operand or the result of an instruction that the library computes."""
 _TYPES = frozenset({"bf16", "f32", "f64", "i8", "ui8"})
 _COMPUTED = frozenset(
     op_names(
@@ -44,7 +44,7 @@ def calls(computation: Computation) -> dict[int, Instruction]:
 
 
 def _is_product(one: Instruction) -> bool:
-    """Whether a product is one of two matrices of floats, or of small integers."""
+    """Returns whether a product is of two matrices of floats, or of small integers."""
     if len(one.results[0].tensor.shape) < 2 or one.operands[0].tensor.type not in _TYPES:
         return False
     rows, columns = one.results[0].tensor.shape[-2:]
@@ -52,13 +52,13 @@ def _is_product(one: Instruction) -> bool:
 
 
 def is_reduced_by_library(one: Instruction) -> bool:
-    """Whether the library has a reduction."""
+    """Returns whether the library supports a reduction."""
     given = one.operands[0].tensor
     return len(one.results) == 1 and given.elements >= LARGE and given.type in _TYPES
 
 
 def _has(one: Instruction) -> bool:
-    """Whether a neighbor is computed by the library too."""
+    """Returns whether the library also computes a neighbor."""
     if one.name in _MOVED:
         return one.results[0].tensor.type in _TYPES
     if one.name in _PRODUCTS:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How XLA:CPU treats operations of StableHLO."""
+"""The rules of XLA:CPU for operations of StableHLO."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EXPENSIVE = frozenset(
     )
 )
 _IMPURE = COLLECTIVES | frozenset(op_names("stablehlo", "custom_call infeed outfeed recv rng send"))
-# What is computed where the operand was.
+# Operations that are computed in the memory of an operand.
 _UPDATES = frozenset(op_names("stablehlo", "dynamic_update_slice scatter sort"))
 _BRANCHING = frozenset(op_names("stablehlo", "concatenate dynamic_update_slice pad reduce"))
 _MOST_CONCATENATED = 8
@@ -58,11 +58,11 @@ class XlaRules:
     pointer_bytes = 8
 
     def opens(self, name: str) -> bool:
-        """As `Rules.opens`."""
+        """Implements `Rules.opens`."""
         return name in _OPENED
 
     def traits(self, signature: Signature) -> Traits:
-        """As `Rules.traits`."""
+        """Implements `Rules.traits`."""
         name = signature.name
         if name == "stablehlo.constant":
             return Traits(Role.CONSTANT)
@@ -77,33 +77,33 @@ class XlaRules:
         )
 
     def expand(self, op: Op, operands: list[Value], tensors: Sequence[Tensor], emit: Emit) -> list[Value] | None:
-        """As `Rules.expand`."""
+        """Implements `Rules.expand`."""
         return xla_expansions.expand(op, operands, tensors, emit)
 
     def calls(self, computation: Computation) -> Mapping[int, Instruction]:
-        """As `FusionRules.calls`."""
+        """Implements `FusionRules.calls`."""
         return xla_library.calls(computation)
 
     def takes(self, user: Instruction, producer: Instruction) -> bool:
-        """As `FusionRules.takes`."""
+        """Implements `FusionRules.takes`."""
         return user.traits.role is Role.FUSIBLE and not any(map(_is_wide_concatenation, (user, producer)))
 
     def is_branching(self, one: Instruction) -> bool:
-        """As `FusionRules.is_branching`: code that takes turns between operands is not emitted several times."""
+        """Implements `FusionRules.is_branching`: code with branches between operands is not emitted several times."""
         return one.name in _BRANCHING
 
     def repeats(self, user: Instruction, producer: Instruction) -> bool:
-        """As `FusionRules.repeats`."""
+        """Implements `FusionRules.repeats`."""
         if user.name == "stablehlo.broadcast_in_dim":
             return user.results[0].tensor.elements > producer.results[0].tensor.elements
         return user.name == "stablehlo.gather" and user.operands[0].definer is producer
 
     def may_repeat(self, one: Instruction) -> bool:
-        """As `FusionRules.may_repeat`."""
+        """Implements `FusionRules.may_repeat`."""
         return not one.traits.is_expensive
 
     def is_whole_or_not(self, one: Instruction) -> bool:
-        """As `FusionRules.is_whole_or_not`: what reads more in several places than it would write in one."""
+        """Implements `FusionRules.is_whole_or_not`: true for instructions that read more elements than they write."""
         rank = max(value.tensor.rank for value in one.results)
         large = [
             value
@@ -118,7 +118,7 @@ class XlaRules:
         return read > sum(value.tensor.elements for value in one.results)
 
     def staging(self, one: Instruction) -> tuple[int, int]:
-        """As `BufferRules.staging`: none."""
+        """Implements `BufferRules.staging`: no bytes are staged."""
         return (0, 0)
 
 

@@ -4,7 +4,7 @@
 
 Read `compare` first, which runs the pipelines on both, then `changes`, the values that it returns, and `describe`,
 which creates them. `graph` represents a module without names, order and calls; `reading` builds it from the
-`signatures` of operations; `numbering` numbers its nodes by what they compute and what is computed with them;
-`matching` finds the nodes that two graphs have in common, by these numbers (`pairs`) and from their neighbours
-(`spreading`). `order` gives one module the order of another one, and `report` prints.
+`signatures` of operations; `numbering` numbers its nodes by their computations and by their uses; `matching` finds the
+nodes that two graphs have in common, by these numbers (`pairs`) and from their neighbours (`spreading`). `order` puts
+one module into the order of another one, and `report` prints.
 """

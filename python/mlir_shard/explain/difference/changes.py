@@ -24,11 +24,11 @@ class ShardingChange:
 
     Attributes:
         what: `argument`, `result`, or the name of an operation.
-        name: of an argument or result, or of the location of the operation; with `*` for the numbers that differ.
-        type: as MLIR prints it.
-        before, after: the shardings; None for none.
-        count: how many tensors.
-        places: of the first of them, before and after; empty if it is unknown or does not exist.
+        name: the name of an argument or result, or of an operation's location; with `*` for the numbers that differ.
+        type: the type as MLIR prints it.
+        before, after: the shardings; None if there is none.
+        count: the number of tensors.
+        places: the places of the first tensor before and after; empty if a place is unknown or does not exist.
     """
 
     what: str
@@ -46,9 +46,9 @@ class OperationChange:
 
     Attributes:
         change: `added`, `removed` or `changed`.
-        op: their name.
-        count: their number.
-        place: of the first of them.
+        op: the name of the operations.
+        count: the number of operations.
+        place: the place of the first operation.
     """
 
     change: str
@@ -71,7 +71,7 @@ class Cost:
 class CollectiveChange:
     """A change of the collectives of one kind along the same axes, for operations of one name.
 
-    `places`: of the first of them that the other program does not have, before and after.
+    `places` are those of the first collective that the other program does not have, before and after.
     """
 
     kind: str
@@ -87,12 +87,12 @@ class Difference:
     """The differences between two programs; false if none exist.
 
     Attributes:
-        meshes: the meshes of each program where they differ, as MLIR prints them.
-        annotations: of the users; none where a program is local.
-        shardings: after propagation; none where a program is local.
-        operations: of the programs as they are given.
-        collectives: of the local programs.
-        before, after: the quantities of the local programs; without memory where that is not known.
+        meshes: the meshes of each program if they differ, as MLIR prints them.
+        annotations: the changes of users' annotations; empty if a program is local.
+        shardings: the changes of shardings after propagation; empty if a program is local.
+        operations: the changes of operations of the programs as given.
+        collectives: the changes of collectives of the local programs.
+        before, after: the quantities of the local programs; without memory if it is not known.
     """
 
     meshes: tuple[tuple[str, ...], tuple[str, ...]]

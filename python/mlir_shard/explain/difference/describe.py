@@ -54,7 +54,7 @@ def changed_shardings(graphs: Graphs, matching: Matching, *, includes_unmatched:
         side, node = (1, other) if one is None else (0, one)
         assert node is not None
         for position, (before, after) in enumerate(zip_longest(*shardings)):
-            # What is called from several places, or used several times, counts once.
+            # A node that is called from several places, or used several times, counts once.
             key = (one.op if one else -1, other.op if other else -1, node.what, max(position, node.position))
             if before == after or key in seen:
                 continue

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A module as a graph of what it computes: no names, no order, no calls, and shardings apart from the rest.
+"""A module as a graph of its computation, without names, order and calls, and with separate shardings.
 
-A call is the body of its function at that place. Annotations are the values that they annotate. Constants, and what
-repeats a scalar, belong to each of their uses, as propagation shards each use on its own and merges what is equal.
+A call is replaced by the body of its function, an annotation by its operand. Constants and expansions of scalars belong
+to each of their uses, because propagation shards each use separately and merges equal ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Numbers:
         self._known: dict[Hashable, int] = {}
 
     def of(self, key: Hashable) -> int:
-        """The number of a key."""
+        """Returns the number of a key."""
         return self._known.setdefault(key, len(self._known))
 
 
@@ -37,14 +37,14 @@ class Node:
         index: its number in the graph.
         op: the number of the operation, or of the function, in the arrays of the graph.
         what: the name of the operation; `ARGUMENT` or `RESULT` of a function, or those of a call.
-        position: of an argument or result, else -1.
-        kind: agrees for operations with the same name, types and attributes; names of symbols and shardings apart.
-        loose_kind: agrees for operations with the same name and as many operands and results.
+        position: the position of an argument or result; else -1.
+        kind: equal for operations with the same name, types and attributes, except names of symbols and shardings.
+        loose_kind: equal for operations with the same name and the same numbers of operands and results.
         operands, results: numbers of values; an annotation has its operand as its result, which is not listed.
-        shardings: of its results, and then of the arguments of its body if it holds them.
-        parent: the node around it, None for none.
+        shardings: the shardings of its results, then those of the arguments of its body if it holds them.
+        parent: the node around it; None if there is none.
         block: the number of its block in the regions of the node around it.
-        is_annotation: whether it passes on its operand, or is a call, whose operands are what is returned.
+        is_annotation: whether its result is its operand, or it is a call, whose operands are the returned values.
         is_by_use: whether it belongs to its uses.
         inner: the nodes in its regions.
         arguments: the arguments of all blocks in its regions.
@@ -69,9 +69,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Root:
-    """A function that no other calls, or with `op` -1 what a module holds beside functions.
+    """A function that no other function calls, or, if `op` is -1, the operations of a module outside of functions.
 
-    `names` are those of arguments, empty where they have none; `nodes` has arguments and results among the others.
+    `names` are those of arguments, empty for arguments without a name; `nodes` includes arguments and results.
     """
 
     op: int
@@ -88,10 +88,10 @@ class Graph:
 
     Attributes:
         arrays: its operations.
-        roots: its functions, but for those that are called, and then what is beside functions.
+        roots: its functions, except those that are called, then the operations outside of functions.
         nodes: all nodes by their index.
-        definers: for each value the node that it is a result of, None for one that is an argument of a block.
-        users: for each value that has any the nodes that use it, annotations apart, with the number of the operand.
+        definers: the node that defines each value; None for arguments of blocks.
+        users: the nodes that use each value, except annotations, with the number of the operand.
     """
 
     arrays: ModuleArrays
@@ -101,5 +101,5 @@ class Graph:
     users: Mapping[int, Sequence[tuple[Node, int]]]
 
     def operation(self, node: Node) -> Any:
-        """The operation of a node, or the function that it is an argument or result of."""
+        """Returns the operation of a node, or the function that it is an argument or result of."""
         return self.arrays.operation(node.op)

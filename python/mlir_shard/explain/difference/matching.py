@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matches nodes of two graphs: by what they compute and what is computed with them, not by name or order.
+"""Matches nodes of two graphs by their computations and by their uses, not by name or order.
 
-Nodes that agree in both are matched first, then those that agree in one of them. Where the programs have been edited,
-the remaining nodes are matched from their neighbours, see `spreading`. Indistinguishable nodes are matched so that
-their shardings differ least.
+Nodes that agree in both are matched first, then nodes that agree in one of them. In edited parts of the programs, the
+remaining nodes are matched from their neighbours, see `spreading`. Indistinguishable nodes are matched so that their
+shardings differ least.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def match(before: Graph, after: Graph) -> Matching:
 
 def _paired_roots(before: Graph, after: Graph) -> list[tuple[Root, Root]]:
     """Returns the matching functions of two modules: by contents and name, by contents, by name, and then in order."""
-    # What is beside functions comes last.
+    # The operations outside of functions come last.
     found = [(before.roots[-1], after.roots[-1])]
     left, right = before.roots[:-1], after.roots[:-1]
     if len(left) == len(right) == 1:
@@ -98,8 +98,8 @@ def _match_function(pairs: Pairs, one: Root, other: Root) -> None:
 
 
 def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
-    """Returns the matching arguments: used in the same way at the same position, under the same name or at all, then of
-    the same name, then by position among the others."""
+    """Returns the matching arguments: those of equal uses and positions, of equal uses and names, of equal uses, then
+    those of equal names, then the others by position."""
     roots = (one, other)
 
     def used(side: int, node: Node) -> tuple[Hashable, ...]:
@@ -125,13 +125,13 @@ def _arguments(pairs: Pairs, one: Root, other: Root) -> list[Pair]:
 
 
 def _by_use(pairs: Pairs) -> tuple[list[Pair], list[Node], list[Node]]:
-    """Returns the pairs of nodes that belong to their uses, and those of each graph that the other does not compute."""
+    """Returns the pairs of nodes that belong to their uses, and such nodes of each graph that have no match."""
     found = _used_in_pairs(pairs)
     known = {node for pair in found for node in pair}
     left, right = (
         [node for node in graph.nodes if _is_by_itself(node) and node not in known] for graph in pairs.graphs
     )
-    # What nothing uses.
+    # Nodes without uses.
     found += take_in_order(left, right, pairs.computed)
     computed = [
         {pairs.computed(side, node) for node in graph.nodes if node.is_by_use}

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Value numbering of graphs, forward and backward: what a node computes, and what is computed with it.
+"""Value numbering of graphs, forward by the computations of nodes, and backward by their uses.
 
 Forward, nodes agree if they are of one kind and their operands agree; backward, if they are of one kind and their
-results are used by nodes that agree. Annotations count in neither. What belongs to its uses has no number backward:
-its uses count as uses of its operands.
+results are used by nodes that agree. Annotations count in neither. A node that belongs to its uses has no backward
+number: its uses count as uses of its operands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from mlir_shard.explain.difference.graph import Graph, Node, Numbers, Root
 
 Keys = Mapping[Node, object]
-"""For arguments or results of a function what tells them from each other, in both programs."""
+"""Keys that distinguish the arguments or results of a function, in both programs."""
 
 _UNKNOWN = -1
 
@@ -30,14 +30,14 @@ class Numbering:
         self._uses: dict[int, list[int]] = {}
 
     def number_forward(self, root: Root, arguments: Keys) -> None:
-        """Numbers the nodes of a function by what they compute."""
+        """Numbers the nodes of a function by their computations."""
         for node in root.arguments:
             number = self._numbers.of(("argument", arguments[node]))
             self.forward[node.index] = self._made[node.results[0]] = number
         self._forward([node for node in root.nodes if node not in arguments])
 
     def number_backward(self, root: Root, results: Keys) -> None:
-        """Numbers the nodes of a function by what is computed with them."""
+        """Numbers the nodes of a function by their uses."""
         for node in root.results:
             number = self.backward[node.index] = self._numbers.of(("result", results[node]))
             self._uses.setdefault(node.operands[0], []).append(number)
@@ -46,11 +46,11 @@ class Numbering:
             self._annotated(node)
 
     def content(self, root: Root) -> int:
-        """The number of what a function computes."""
+        """Returns the number of the computation of a function."""
         return self._numbers.of(("function", *sorted(self.forward[node.index] for node in root.nodes)))
 
     def used(self, value: int) -> int:
-        """The number of how a value is used; nodes that use it have been numbered backward."""
+        """Returns the number of the uses of a value; the nodes that use it must be numbered backward."""
         return self._numbers.of(("used", *sorted(self._uses.get(value, ()))))
 
     def _forward(self, nodes: Sequence[Node]) -> None:

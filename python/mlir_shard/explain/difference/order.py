@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Puts the operations of one module into the order of those of another that are the same.
+"""Puts the operations of one module into the order of the matching operations of another.
 
-Propagation resolves conflicts, and communication is merged, in the order of the text. Where that differs by the order
-of operations that are independent of each other, it is no difference of two programs.
+Propagation resolves conflicts, and communication is merged, in the order of the text. Differences in the order of
+independent operations are not differences between programs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mlir_shard.ir.arrays import ModuleArrays
 def reorder(graph: Graph, matching: Matching) -> bool:
     """Puts the operations of the module of the second graph of a matching into the order of those of the first.
 
-    Operations that are in no pair stay behind those that they follow; those with effects keep their order. Returns
-    whether there was anything to move; then the graph is no longer in the order of the module.
+    Operations without a pair stay behind their predecessors; operations with effects keep their order. Returns whether
+    any operation is moved; the graph is then no longer in the order of the module.
     """
     places: dict[int, int] = {}
     for one, other in (*matching.pairs, *matching.by_use):
@@ -43,7 +43,7 @@ class _Reordering:
         self._has_effects = list(map(_has_effects, arrays.representatives()))
 
     def _filled(self, places: dict[int, int]) -> list[int]:
-        """The place of each operation; without one of its own that of the operation before it."""
+        """Returns the place of each operation; an operation without a place has that of the operation before it."""
         filled = [-1] * len(self._arrays)
         for ops in self._blocks:
             before = -1
@@ -52,7 +52,7 @@ class _Reordering:
         return filled
 
     def _split(self, parent: int, ops: list[int]) -> Iterator[list[int]]:
-        """The operations in an operation by block."""
+        """Yields the operations in an operation by block."""
         blocks = [] if parent < 0 else [one for region in self._arrays.operation(parent).regions for one in region]
         if len(blocks) < 2:
             yield ops
@@ -64,7 +64,7 @@ class _Reordering:
             start = end
 
     def run(self) -> bool:
-        """Reorders all blocks; returns whether one was in another order."""
+        """Reorders all blocks; returns whether the order of one changed."""
         changed = [self._reorder(ops) for ops in self._blocks if not self._is_ordered(ops)]
         return any(changed)
 
@@ -85,7 +85,7 @@ class _Reordering:
         return True
 
     def _sorted(self, ops: Sequence[int]) -> list[int]:
-        """The operations of a block in topological order: next comes the one with the first place of those that may."""
+        """Returns the operations of a block in topological order, by place among those that are ready."""
         users: dict[int, list[int]] = {op: [] for op in ops}
         missing = dict.fromkeys(ops, 0)
         for op, others in self._dependences(ops).items():
@@ -105,7 +105,7 @@ class _Reordering:
         return order
 
     def _dependences(self, ops: Sequence[int]) -> dict[int, set[int]]:
-        """For each operation of a block those of it that have to come before."""
+        """Returns, for each operation of a block, the operations of the block that must precede it."""
         arrays, top = self._arrays, dict[int, int]()
         found: dict[int, set[int]] = {}
         last_effect: int | None = None
@@ -136,7 +136,7 @@ def _is_terminator(op: Any) -> bool:
 
 
 def _has_effects(op: Any) -> bool:
-    """Whether operations of a signature may have effects beside their results."""
+    """Returns whether operations of a signature may have effects besides their results."""
     if op.name in ("func.func", *ANNOTATIONS) or _is_terminator(op) or "sym_name" in op.attributes:
         return False
     if "has_side_effect" in op.attributes and bool(op.attributes["has_side_effect"]):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Nodes of two graphs in pairs, and ways to pair the members of two lists by keys."""
+"""Pairs of nodes of two graphs, and functions that pair the members of two lists by keys."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mlir_shard.explain.difference.numbering import Numbering
 Pair = tuple[Node, Node]
 Member = TypeVar("Member")
 Key = Callable[[int, Member], Hashable | None]
-"""The key of a member of the first list, 0, or of the second, 1; None is like no other."""
+"""A function from the number of a list, 0 or 1, and a member of it to a key; None equals no other key."""
 
 
 def take_in_order(left: list[Member], right: list[Member], key: Key[Member]) -> list[tuple[Member, Member]]:
-    """Takes from two lists, and returns in pairs, the members whose keys agree, in order."""
+    """Removes members with equal keys from two lists, and returns them in pairs, in order."""
     known: dict[Hashable, list[Member]] = defaultdict(list)
     for member in right:
         known[key(1, member)].append(member)
@@ -26,7 +26,7 @@ def take_in_order(left: list[Member], right: list[Member], key: Key[Member]) -> 
 
 
 def take_unique(left: list[Member], right: list[Member], key: Key[Member]) -> list[tuple[Member, Member]]:
-    """The same where no other member of either list has the key."""
+    """Removes members from two lists if no other member of either list has their key, and returns them in pairs."""
     sides: list[dict[Hashable, list[Member]]] = [defaultdict(list), defaultdict(list)]
     for side, members in enumerate((left, right)):
         for member in members:
@@ -50,7 +50,7 @@ def _take(
 
 
 class Pairs:
-    """The nodes of two graphs that are known to be the same, with their values."""
+    """The matched nodes of two graphs, with their values."""
 
     def __init__(self, before: Graph, after: Graph) -> None:
         self.graphs = before, after
@@ -61,19 +61,19 @@ class Pairs:
         self.values: dict[int, int] = {}
 
     def add(self, one: Node, other: Node) -> None:
-        """Makes two nodes the same."""
+        """Adds a pair of nodes."""
         self.after[one], self.before[other] = other, one
         self.values.update(zip(one.results, other.results, strict=False))
         self.values.update(zip(one.arguments, other.arguments, strict=False))
 
     def left(self, side: int, nodes: Iterable[Node]) -> list[Node]:
-        """Those of the nodes of a graph that are in no pair, and do not belong to their uses."""
+        """Returns the nodes of a graph that are in no pair and do not belong to their uses."""
         known = self.before if side else self.after
         return [node for node in nodes if node not in known and not node.is_by_use]
 
     def add_equal(self, nodes: Sequence[Node], others: Sequence[Node]) -> list[Pair]:
         """Pairs nodes of two blocks that agree forward and backward, or in one of these; returns the pairs, and those
-        inside of them. Where the programs have different numbers of such nodes they are left."""
+        inside of them. If the programs have different numbers of such nodes, these are not paired."""
         found: list[Pair] = []
         for key in (self._both, self.computed, self._backward):
             found += self._add_classes(nodes, others, key)
@@ -83,7 +83,7 @@ class Pairs:
         return found
 
     def add_repeated(self, nodes: Sequence[Node], others: Sequence[Node]) -> list[Pair]:
-        """Pairs nodes that compute the same, of which one program has more than the other."""
+        """Pairs nodes with equal computations, of which one program has more than the other."""
         left, right = self.left(0, nodes), self.left(1, others)
         found = take_in_order(left, right, self.computed)
         for pair in found:
@@ -94,7 +94,7 @@ class Pairs:
         return self.computed(side, node), self._backward(side, node)
 
     def computed(self, side: int, node: Node) -> int:
-        """The number of what a node of a graph computes."""
+        """Returns the number of the computation of a node of a graph."""
         return self.numberings[side].forward[node.index]
 
     def _backward(self, side: int, node: Node) -> int:
@@ -118,7 +118,7 @@ class Pairs:
         return found
 
     def _closest(self, left: list[Node], right: list[Node]) -> list[Pair]:
-        """Pairs nodes that nothing tells apart such that shardings differ least, and operands are the same."""
+        """Pairs indistinguishable nodes so that shardings differ least, and operands match if possible."""
         found: list[Pair] = []
         for key in (self._shardings_and_operands, self._shardings, self._operands, _nothing):
             found += take_in_order(left, right, key)

@@ -34,7 +34,7 @@ from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.shardings import Side, shardings_of
 
 Show = Callable[[TensorSharding], str | None]
-"""The text of a sharding; equal texts are no difference, and None is that of no sharding."""
+"""A function from a sharding to its text; equal texts are no difference, and None stands for no sharding."""
 
 
 def read(module: Any, kinds: Numbers, show: Show) -> Graph:
@@ -65,7 +65,7 @@ class _Reader:
     def graph(self) -> Graph:
         """Returns the graph."""
         roots = [self._root(op, name) for name, op in self._functions.items() if op not in self._called]
-        # Functions that call each other are called, and nothing else may call them.
+        # Functions that call each other may have no other callers.
         reached = set(self._reached)
         roots += [self._root(op, name) for name, op in self._functions.items() if op not in reached]
         others = [op for op in self._top if self._signature(op).role is not Role.FUNCTION]
@@ -78,7 +78,7 @@ class _Reader:
         return self._signatures[self._arrays.signatures[op]]
 
     def _read_shardings(self) -> dict[int, tuple[str | None, ...]]:
-        """The shardings that operations hold, of those that hold any."""
+        """Returns the shardings that operations hold, without operations that hold none."""
         uses, distinct = self._arrays.attributed(sdy.SHARDING)
         texts = [self._texts(attribute) for attribute in distinct]
         found = {op: texts[number] for op, number in uses}
@@ -136,7 +136,7 @@ class _Reader:
         return (None if sharding is None else self._show(sharding),)
 
     def _body(self, function: int, values: dict[int, int], nodes: list[Node]) -> tuple[int, ...]:
-        """Adds the nodes of a function; returns what the function returns."""
+        """Adds the nodes of a function; returns the values that the function returns."""
         self._around.append(function)
         self._reached.add(function)
         returned = self._blocks(function, values, nodes, None, [])
@@ -144,7 +144,7 @@ class _Reader:
         return returned
 
     def _call(self, op: int, function: int, values: dict[int, int], nodes: list[Node]) -> None:
-        """Adds the nodes of a function where it is called: one for each argument and result among them."""
+        """Adds the nodes of a called function, with a node for each argument and result."""
         operands = [values[one] for one in self._arrays.operands(op)]
         called = self._arrays.operation(function)
         sides = (Side.ARGUMENTS, Side.RESULTS)
@@ -167,7 +167,7 @@ class _Reader:
     def _blocks(
         self, op: int, values: dict[int, int], nodes: list[Node], parent: Node | None, taken: list[int]
     ) -> tuple[int, ...]:
-        """Adds the nodes and arguments of all blocks of an operation; returns what a function returns at its end."""
+        """Adds the nodes and arguments of all blocks of an operation; returns the values that a function returns."""
         returned: tuple[int, ...] = ()
         children = self._children[op]
         for number, (arguments, inside) in enumerate(self._split(op, children)):
@@ -179,7 +179,7 @@ class _Reader:
         return returned
 
     def _split(self, op: int, children: list[int]) -> Iterator[tuple[Sequence[int], list[int]]]:
-        """The arguments and operations of each block of an operation."""
+        """Yields the arguments and operations of each block of an operation."""
         operation = self._arrays.operation(op)
         blocks = [block for region in operation.regions for block in region.blocks]
         if len(blocks) == 1 and len(operation.regions) == 1:
@@ -265,7 +265,7 @@ class _Reader:
 
     def _is_constant(self, value: int) -> bool:
         node = self._definers[value]
-        # What repeats a scalar belongs to its uses too, and is as constant as that.
+        # An expansion of a scalar also belongs to its uses, and is constant if the scalar is.
         return node is not None and node.is_by_use and all(map(self._is_constant, node.operands))
 
     def _node(

@@ -36,7 +36,7 @@ def as_text(difference: Difference, names: tuple[str, str] = ("before", "after")
 
 
 def as_tables(difference: Difference, names: tuple[str, str] = ("before", "after")) -> RenderableType:
-    """Returns a difference as tables: what the programs cost, and each kind of change."""
+    """Returns a difference as tables: the costs of the programs, and each kind of change."""
     if not difference:
         return Text("no difference")
     parts: list[RenderableType] = [Text(_arrow(*names), overflow="fold"), _quantities(difference)]
@@ -71,7 +71,7 @@ def _quantities(difference: Difference) -> Table:
 
 
 def growth(name: str, before: float, after: float) -> str:
-    """By how much a quantity has grown, as a share too."""
+    """Returns the growth of a quantity, absolute and relative, as text; empty if it is unchanged."""
     if before == after:
         return ""
     share = f" ({(after - before) / before:+.1%})" if before else ""
@@ -109,7 +109,7 @@ def _meshes(meshes: Sequence[str]) -> str:
 
 
 def _shardings(difference: Difference) -> tuple[tuple[str, tuple[ShardingChange, ...], str], ...]:
-    """The changes of annotations and of shardings, and what of each is written for none."""
+    """Returns the changes of annotations and of shardings, each with its noun and the text for a missing sharding."""
     return ("annotation", difference.annotations, _NONE), ("sharding", difference.shardings, "replicated")
 
 
@@ -130,7 +130,7 @@ def _operation_line(one: OperationChange) -> str:
 
 
 def _places(places: tuple[str, str]) -> tuple[str, ...]:
-    """The last place that is known: that of the program after, if the change is in it."""
+    """Returns the last known place: that in the program after if it is known, else that before."""
     return tuple(filter(None, (places[1] or places[0],)))
 
 
@@ -234,6 +234,6 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A text as code, which may stand in a table; empty for an empty one."""
+    """Returns a text as code for a table; empty for an empty text."""
     escaped = " ".join(text.replace("`", "'").split()).replace("|", "\\|")
     return f"`{escaped}`" if escaped else ""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pairs nodes whose neighbours are paired, which matches the parts of a program behind an edit."""
+"""Pairs nodes whose neighbours are paired, to match the parts of a program after an edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlir_shard.explain.difference.pairs import Pair, Pairs, take_in_order, take
 
 
 class Level(IntEnum):
-    """The criterion for pairing neighbours of a pair, from the most reliable one on."""
+    """The criterion for pairing neighbours of a pair, the most reliable one first."""
 
     ONLY_OF_KIND = 0
     ONLY_OF_NAME = 1
@@ -111,8 +111,8 @@ def _ends(nodes: Sequence[Node], others: Sequence[Node]) -> list[Pair]:
 
 
 def _users(pairs: Pairs, value: int, of_other: int, level: Level) -> Iterator[Pair]:
-    """Adds pairs of users of one kind that use a value as the same operand: users that are unique together with what
-    they compute, with what is computed with them, or by themselves, then users in order if the level allows it."""
+    """Adds pairs of users of one kind that use a value as the same operand: users that are unique together with their
+    computations, with their own uses, or by themselves, then users in order if the level allows it."""
     users = [graph.users.get(one, ()) for graph, one in zip(pairs.graphs, (value, of_other), strict=True)]
     known = (pairs.after, pairs.before)
     left, right = (

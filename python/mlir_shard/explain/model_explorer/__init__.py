@@ -4,5 +4,5 @@
 
 `graphs` makes graphs of the functions of a program, with shardings, chains and collectives at the nodes; `local_graphs`
 those of its local program, with the collectives as nodes; `node_data` makes the numbers by which nodes of both are
-coloured and summed up. `parts` has what the graphs are made of.
+coloured and summed up. `parts` has the parts of graphs.
 """

@@ -19,13 +19,13 @@ from mlir_shard.explain.values import Annotation, ExplainedCollective, Link, Ope
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.communication.communication_report import duration
 
-# A colour for each axis of a mesh: it comes back after so many.
+# The colours of the axes of a mesh, which are repeated if there are more axes.
 _COLORS = ("#1a73e8", "#d93025", "#188038", "#9334e6", "#e37400", "#12858d", "#c5221f", "#7b5800")
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The ends of a chain: its annotation, and the last of its steps, None if none exists."""
+    """The ends of a chain: its annotation, and the last of its steps; None if it has no steps."""
 
     dim: int
     axis: AxisRef
@@ -38,7 +38,7 @@ class Graphs:
     """The nodes of a program.
 
     Args:
-        explanation: of it.
+        explanation: the explanation of the program.
     """
 
     def __init__(self, explanation: Explanation) -> None:
@@ -46,7 +46,7 @@ class Graphs:
 
     @cached_property
     def data(self) -> list[Data]:
-        """A graph for each function, `@main`, as JSON has it."""
+        """The graph of each function, such as `@main`, in the types of JSON."""
         overlays = self._overlays()
         return [
             {
@@ -65,7 +65,7 @@ class Graphs:
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, list[Tensor | None]]]:
-        """By function and node the tensors that the node gives, None for other values."""
+        """The results of each node that are tensors, by function and node; None for other values."""
         found: dict[str, dict[str, list[Tensor | None]]] = {name: {} for name in self.functions}
         for value, (node, output) in self._sources.items():
             function = self._function_of_node[node]
@@ -80,7 +80,7 @@ class Graphs:
 
     @cached_property
     def collectives(self) -> dict[str, list[ExplainedCollective]]:
-        """By node the collectives that its op needs, or, if that is none of the program, its tensor."""
+        """The collectives by node: that of the op that needs them, or else that of the tensor that they move."""
         by_place: dict[tuple[str, Place], list[Operation]] = {}
         for op in self._operations.values():
             by_place.setdefault((op.name, op.place), []).append(op)
@@ -90,7 +90,7 @@ class Graphs:
                 continue
             cause = collective.causes[0]
             ops = by_place.get((cause.op, cause.place), [])
-            # Ops of several modules of torch are at one place, in torch.
+            # Ops of several modules of PyTorch may have one place, inside of PyTorch.
             node = _op_node(next((op for op in ops if cause.tensor in self._tensors(op)), ops[0])) if ops else None
             if node is None and cause.tensor is not None:
                 node = self._node_of_tensor.get(cause.tensor)
@@ -99,7 +99,7 @@ class Graphs:
         return found
 
     def _tensors(self, op: Operation) -> set[int | None]:
-        """The numbers of the tensors that an op takes and gives."""
+        """Returns the numbers of the tensors that are operands or results of an op."""
         tensors = map(self.explanation.tensor_of, (*op.results, *op.operands))
         return {tensor.number for tensor in tensors if tensor is not None}
 
@@ -109,7 +109,7 @@ class Graphs:
 
     @cached_property
     def _sources(self) -> dict[int, tuple[str, int]]:
-        """By value the node that it comes from, and which of its outputs it is."""
+        """The node that each value comes from, and the number of its output of the node."""
         found = {}
         for op in self._operations.values():
             for index, value in enumerate(op.results):
@@ -138,7 +138,7 @@ class Graphs:
 
     @cached_property
     def _origins(self) -> dict[int, list[_Origin]]:
-        """By tensor where its axes came from."""
+        """The origins of the axes of each tensor."""
         return {
             tensor.number: [_origin(dim, axis, end) for dim, axis, end in self.explanation.origins(tensor)]
             for tensor in self.explanation.tensors
@@ -213,13 +213,13 @@ class Graphs:
             yield attribute(dimension, f"{lost.reason.value}: {lost.text}\nto change it: {lost.remedy}")
 
     def _around(self, op: Operation) -> str:
-        """The namespace of an op: what a front end named, else the ops in whose regions it is."""
+        """Returns the namespace of an op: that by a front end, else the ops whose regions contain it."""
         if op.place.name:
             return namespace(op.place.name)
         return self._inside(self._operations[op.parent]) if op.parent in self._operations else ""
 
     def _inside(self, op: Operation) -> str:
-        """The namespace of what is in the region of an op."""
+        """Returns the namespace of the ops in the regions of an op."""
         if op.parent not in self._operations:
             return ""
         label = f"{op.name} at line {op.place.line}" if op.place.line else f"{op.name} {op.number}"
@@ -238,7 +238,7 @@ class Graphs:
         }
 
     def _overlays(self) -> dict[str, list[Data]]:
-        """By function the steps of propagation, along each axis, as edges that can be laid over its graph."""
+        """Returns the steps of propagation along each axis, as edge overlays of the graph of each function."""
         found: dict[str, dict[str, dict[tuple[str, str], str]]] = {}
         for tensor in self.explanation.tensors:
             for origin in self._origins[tensor.number]:

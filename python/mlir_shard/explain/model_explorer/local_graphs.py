@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Graphs of the local program of an explained program: what a device computes, with the collectives as nodes."""
+"""Graphs of the local program of an explained program, with the collectives as nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mlir_shard.transforms.communication.communication_reading import COLLECTIVE
 from mlir_shard.transforms.communication.communication_report import duration
 
 SUFFIX = " (local)"
-"""Behind the name of a function in the name of its local graph."""
-# Of the background node data have the colour.
+"""The suffix of the name of a function in the name of its local graph."""
+# Only the border, because node data colour the background.
 _COLLECTIVE = {"borderColor": "#e37400"}
 
 
@@ -30,7 +30,7 @@ class LocalGraphs:
     """The nodes of a local program.
 
     Args:
-        explanation: of the program.
+        explanation: the explanation of the program.
     """
 
     def __init__(self, explanation: Explanation) -> None:
@@ -39,7 +39,7 @@ class LocalGraphs:
 
     @cached_property
     def data(self) -> list[Data]:
-        """A graph for each function, `@main (local)`, as JSON has it."""
+        """The graph of each function, such as `@main (local)`, in the types of JSON."""
         return [
             {
                 "id": f"@{name}{SUFFIX}",
@@ -51,7 +51,7 @@ class LocalGraphs:
 
     @cached_property
     def collectives(self) -> dict[str, dict[str, ExplainedCollective]]:
-        """By function and node the collectives."""
+        """The collectives by function and node."""
         ops = operations_named(self._explanation.module, *sorted(COLLECTIVES))
         explained = {self._number(op): one for op, one in zip(ops, self._explanation.collectives, strict=True)}
         return {
@@ -61,7 +61,7 @@ class LocalGraphs:
 
     @cached_property
     def result_bytes(self) -> dict[str, dict[str, int]]:
-        """By function and node the bytes of the tensors that the node gives."""
+        """The bytes of the results of each node, by function and node."""
         found: dict[str, dict[str, int]] = {}
         for name, function in self._functions.items():
             sizes = found.setdefault(name, {})
@@ -78,7 +78,7 @@ class LocalGraphs:
 
     @cached_property
     def _arguments(self) -> list[list[int]]:
-        """By operation the arguments of the blocks in its regions, as values."""
+        """The arguments of the blocks in the regions of each operation, as values."""
         found: list[list[int]] = [[] for _ in self._ops]
         for number in {parent for parent in self._arrays.parents if parent >= 0}:
             blocks = (block for region in self._ops[number].regions for block in region.blocks)
@@ -108,7 +108,7 @@ class LocalGraphs:
 
     @cached_property
     def _sources(self) -> dict[int, tuple[str, int]]:
-        """By value the node that it comes from, and which of its outputs it is."""
+        """The node that each value comes from, and the number of its output of the node."""
         found: dict[int, tuple[str, int]] = {}
         for number in range(len(self._arrays)):
             found |= {value: (str(number), index) for index, value in enumerate(self._arrays.results(number))}
@@ -155,7 +155,7 @@ class LocalGraphs:
         return [_output(index, result.type) for index, result in enumerate(self._ops[number].results)]
 
     def _around(self, number: int) -> str:
-        """The namespace of an op: what a front end named, else the ops in whose regions it is."""
+        """Returns the namespace of an op: that by a front end, else the ops whose regions contain it."""
         name = place_of(self._ops[number].location).name
         if name:
             return namespace(name)
@@ -163,7 +163,7 @@ class LocalGraphs:
         return "" if parent in self._functions.values() else self._region(parent)
 
     def _region(self, number: int) -> str:
-        """The namespace of what is in the region of an op."""
+        """Returns the namespace of the ops in the regions of an op."""
         around = self._around(number)
         label = f"{self._ops[number].name} {number}"
         return f"{around}/{label}" if around else label

@@ -20,7 +20,7 @@ _RED = (0xF2, 0x8B, 0x82)
 _BLUE = (0x8A, 0xB4, 0xF8)
 _Color = tuple[int, int, int]
 _REPLICATED = "#ffffff"
-# Of distinct shardings, the most frequent first; it comes back after so many.
+# The colours of distinct shardings, the most frequent first; they are repeated if there are more.
 _COLORS = ("#aecbfa", "#fdd663", "#a8dab5", "#f6aea9", "#d7aefb", "#78d9ec", "#fcad70", "#e8eaed")
 
 
@@ -41,8 +41,8 @@ class NodeData:
     """The data of all functions of a program and of its local program, by the names of kinds of data.
 
     Args:
-        graphs: of the program.
-        local: of the local program.
+        graphs: the graphs of the program.
+        local: the graphs of the local program.
     """
 
     def __init__(self, graphs: Graphs, local: LocalGraphs | None = None) -> None:
@@ -55,11 +55,11 @@ class NodeData:
         }
 
     def of(self, kind: str, function: str) -> Data:
-        """Returns the data of one kind for the graph of a function, as JSON has it.
+        """Returns the data of one kind for the graph of a function, in the types of JSON.
 
         Args:
             kind: one of `KINDS`.
-            function: its name, `@main`, or that of its local graph, `@main (local)`.
+            function: the name of the function, `@main`, or of its local graph, `@main (local)`.
 
         Raises:
             KeyError: the kind or the function does not exist.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """An explanation as one HTML file that needs neither network nor server.
 
-Read in this order: `document` puts the file together; `data` turns an explanation into what the page's scripts read,
-with each distinct thing once (`tables`); `outline` finds the groups that values are shown in; `assets/` holds the
-scripts and the style sheet.
+Read in this order: `document` assembles the file; `data` converts an explanation to the data that the page's scripts
+read, with each distinct value once (`tables`); `outline` finds the groups that values are shown in; `assets/` holds
+the scripts and the style sheet.
 """

@@ -59,7 +59,7 @@ class _Page:
         for symbol, mesh in explanation.meshes.items():
             self._meshes.row((symbol, mesh))
         tensors = [self._tensor(one) for one in explanation.tensors]
-        # An origin is a dimension, an axis, and a step, or below zero an annotation.
+        # An origin is a dimension, an axis, and a step or, if negative, an annotation.
         origins = [self._origins(one) for one in explanation.tensors]
         lost = {row: found for row, one in enumerate(explanation.tensors) if (found := self._lost_by(one))}
         collectives = [self._collective(one) for one in explanation.collectives]

@@ -51,29 +51,29 @@ def page_html(
     """Returns a page that shows an explanation under a title.
 
     Args:
-        explanation: of the program.
-        title: of the page.
+        explanation: the explanation of the program.
+        title: the title of the page.
         suggested: annotations that save bytes.
         selected: the value whose details are shown at first.
     """
     style, script = _assets()
-    # Nothing but these two runs, whatever the names in the program are.
+    # The page applies only this style and script, whatever the names in the program are.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
     content = {"title": title, **page_data(explanation, suggested, selected)}
-    # A JSON text with `<` spelled otherwise cannot end the element that it is in.
+    # A JSON text with escaped `<` cannot end the element that contains it.
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return _FRAME.substitute(policy=policy, title=html.escape(title), style=style, data=data, script=script)
 
 
 def write_page(explanation: Explanation, file: str | os.PathLike[str], title: str) -> None:
-    """Writes a page that shows an explanation under a title; a file that is there is replaced."""
+    """Writes a page that shows an explanation under a title; an existing file is replaced."""
     with open(file, "w", encoding="utf-8") as stream:
         stream.write(page_html(explanation, title))
 
 
 @cache
 def _assets() -> tuple[str, str]:
-    """The style sheet, and the scripts as one in a scope of its own."""
+    """Returns the style sheet, and the scripts as one script in its own scope."""
     folder = resources.files("mlir_shard.explain.page") / "assets"
     style = (folder / "page.css").read_text(encoding="utf-8")
     scripts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The groups in which the values of a program are shown: functions, and in them what front ends name.
+"""The groups in which the values of a program are shown: functions, and in them the scopes that front ends name.
 
 JAX names an op by the path of scopes that it was traced in, `jit(step)/layer_0/attention/dot_general`. PyTorch gives
-the calls around it. Ops with neither are in groups of the loops and other regions around them.
+the calls around an op. Other ops are in groups of the loops and other regions around them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Outline:
     """A tree of groups.
 
     Attributes:
-        parents: by group, -1 for functions.
-        labels: of the groups.
+        parents: the parent of each group; -1 for functions.
+        labels: the label of each group.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ def _path(tensor: Tensor, regions: Sequence[tuple[str, Place]]) -> list[str]:
 
 
 def _scopes_around(place: Place) -> list[str]:
-    """The path of scopes in which a function of the front end was called that a place is in, if a place has one."""
+    """Returns the scopes of the innermost call around a place that has scopes; empty if no call has."""
     at = place.called_from
     while at is not None and "/" not in at.name:
         at = at.called_from
@@ -86,7 +86,7 @@ def scopes(name: str) -> list[str]:
 
 
 def _calls(place: Place) -> list[str]:
-    """The calls around a place, the outermost first."""
+    """Returns the calls around a place, the outermost first."""
     found: list[str] = []
     at: Place | None = place
     while at is not None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables in which each distinct thing of a program is written once and referred to by its row."""
+"""Tables in which each distinct value of a program is written once and referred to by its row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Table(Generic[_Key]):
-    """Rows of things, each made by a function when the thing is first seen.
+    """The rows of distinct values, each made by a function for the first occurrence of the value.
 
     Attributes:
-        rows: as JSON has them.
+        rows: the rows in the types of JSON.
     """
 
     def __init__(self, made: Callable[[_Key], Any]) -> None:
@@ -25,10 +25,10 @@ class Table(Generic[_Key]):
         self._known: dict[_Key, int] = {}
 
     def row(self, thing: _Key) -> int:
-        """Returns the row of a thing."""
+        """Returns the row of a value."""
         known = self._known.get(thing)
         if known is None:
-            # The row of a thing may refer to rows that are made for it.
+            # The row of a value may refer to rows that are made for it.
             made = self._made(thing)
             known = self._known[thing] = len(self.rows)
             self.rows.append(made)
@@ -36,8 +36,8 @@ class Table(Generic[_Key]):
 
 
 class Places:
-    """A table of texts and one of places: file, line, column, name and the row of where it was called, -1 if it was
-    not."""
+    """A table of texts and one of places: file, line, column, name and the row of the place of the call, -1 without
+    a call."""
 
     def __init__(self) -> None:
         self.texts: Table[str] = Table(lambda text: text)
