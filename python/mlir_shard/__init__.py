@@ -7,7 +7,7 @@
     mlir_shard.run(module, "builtin.module(sdy-basic-propagate,canonicalize)")
     print(mlir_shard.print_module(module))
 
-A name is imported when it is first used, so that `import mlir_shard` costs nothing.
+Names are imported at their first use, so that `import mlir_shard` is fast.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "warn",
 ]
 
-# The module that defines each public name, and the name in that module; empty for a module.
+# The module that defines each public name, and the name in that module; empty if the name is the module.
 _ORIGINS = {
     "Mesh": ("sharding", "Mesh"),
     "P": ("sharding.partition_spec", "PartitionSpec"),

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# What a type checker sees of the names that are imported when they are first used.
+# The names that are imported at their first use, for type checkers.
 
 from mlir_shard import interfaces as interfaces
 from mlir_shard.asm import ParseError as ParseError

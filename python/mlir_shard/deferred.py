@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules that are imported when an attribute of them is first used.
+"""Modules that are imported at the first use of an attribute.
 
-Importing NumPy takes longer than partitioning a small program, most of which need none of it:
+Importing NumPy takes longer than partitioning a small program, and most programs do not need it:
 
     from mlir_shard.deferred import numpy as np
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class Deferred(ModuleType):
-    """A stand-in for the module that `load` returns."""
+    """A placeholder for the module that `load` returns."""
 
     def __init__(self, name: str, load: Callable[[], ModuleType]) -> None:
         super().__init__(name)

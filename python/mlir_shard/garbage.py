@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The frequency of garbage collections while passes run: most objects that passes create live until they end."""
+"""Reduces the frequency of garbage collections while passes run: most of their objects live until they end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fewer_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_collections() -> Iterator[None]:
-    """Collects no garbage."""
+    """Disables garbage collection in the context."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

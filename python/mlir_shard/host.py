@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The MLIR bindings of the host: the only file that depends on the package that contains them.
+"""The MLIR bindings of the host. Only this file depends on the package that contains them.
 
 The bindings are searched under the names in `CANDIDATES`, in that order. If the environment variable
 `MLIR_SHARD_HOST` names another package, no other is tried. The resolved prefix follows LLVM's
@@ -26,7 +26,7 @@ ENVIRONMENT_VARIABLE = "MLIR_SHARD_HOST"
 
 
 class HostError(ImportError):
-    """No usable MLIR bindings, or bindings that lack something this project needs."""
+    """The error that no usable MLIR bindings are installed, or that they lack something this project needs."""
 
 
 def _is_bindings(package: str) -> bool:
@@ -58,7 +58,7 @@ PREFIX = _resolve()
 def module(name: str) -> ModuleType:
     """Returns the module `name` of the bindings, such as `"ir"` or `"dialects.linalg"`."""
     try:
-        # A KeyboardInterrupt in an import made by native code would abort the process.
+        # A KeyboardInterrupt in an import by native code would abort the process.
         with uninterrupted():
             return importlib.import_module(f"{PREFIX}.{name}")
     except ImportError as error:
@@ -66,7 +66,7 @@ def module(name: str) -> ModuleType:
 
 
 def _ir() -> ModuleType:
-    """Imports the module `ir` without NumPy, which takes the longest: NumPy is imported when `ir` first uses it."""
+    """Imports the module `ir` without NumPy, whose import is the slowest part: `ir` imports it at its first use."""
     if "numpy" in sys.modules:
         return module("ir")
 
@@ -132,17 +132,17 @@ def capi_library() -> Path:
 
 
 def capsule_prefix() -> str:
-    """Returns the prefix of the names of the capsules that hold C API objects of the bindings; the class follows it."""
+    """Returns the prefix of the names of the capsules of C API objects in the bindings; the class name follows it."""
     return f"{_extension('_mlir').__name__.split('.')[0]}.ir."
 
 
-# Guards the registrations, which are done once for all threads.
+# Guards the registrations, which are made once for all threads.
 _registration = threading.Lock()
 _passes_registered = False
 
 
 def register_passes() -> None:
-    """Registers the passes of StableHLO; those of upstream come registered with the bindings. Idempotent."""
+    """Registers the passes of StableHLO; the bindings register upstream's passes. Idempotent."""
     global _passes_registered
     with _registration:
         if not _passes_registered:
@@ -155,12 +155,12 @@ def stablehlo_version() -> tuple[int, ...]:
     return tuple(map(int, _extension("_stablehlo").get_current_version().split(".")))
 
 
-# The bindings have no function that registers CHLO and VHLO: a context gets them from the passes that need them.
+# The bindings have no function that registers CHLO and VHLO: running passes that depend on them loads them.
 _DIALECT_CARRIERS = "builtin.module(func.func(stablehlo-complex-math-expander),stablehlo-legalize-to-vhlo)"
 
 
-# The bindings search for a Python module of wrappers whenever they make a view of an operation. These dialects have no
-# such module, so each search would go through the import path again.
+# The bindings search for a Python module of wrappers whenever they create a view of an operation. These dialects have
+# no such module, so each search would scan the import path again.
 _DIALECTS_WITHOUT_WRAPPERS = ("stablehlo", "chlo", "vhlo", "sdy")
 
 
@@ -173,7 +173,7 @@ def _forestall_wrapper_lookups() -> None:
 
 
 def _view_elements(attribute: Any) -> Any:
-    """Returns the view of an elements attribute, also of complex numbers, for which the bindings raise TypeError."""
+    """Returns the view of an elements attribute, including complex numbers, for which the bindings raise TypeError."""
     element_type = ir.ShapedType(attribute.type).element_type
     if isinstance(element_type, ir.FloatType):
         return ir.DenseFPElementsAttr(attribute)

@@ -10,8 +10,8 @@
 
 Registration is by name, so it works for dialects of any origin: defined in Python and registered by `register_dialect`,
 loaded from elsewhere, or not registered at all. A registration applies to every pass that begins afterwards. An
-inconsistent one raises RegistrationError. If a registered function fails for an op, an error that names the function
-is emitted at the op. `docs/user-dialects.md` walks through an example.
+inconsistent registration raises RegistrationError. If a registered function fails for an op, an error that names the
+function is emitted at the op. `docs/user-dialects.md` walks through an example.
 """
 
 from __future__ import annotations
@@ -84,11 +84,12 @@ def sharding_rule(
     """Registers the sharding rule of ops: how the dimensions of their operands and results correspond.
 
     With `text` the rule is that text, in the style of einsum, operands before results: `"i k, k j -> i j"`. A word is
-    a factor; `(h d)` is a dimension made of several, `_` one that cannot be sharded, `...` any leading dimensions.
-    A factor in no result is reduced; types of factors follow the rule: `"b i -> b i permutation={i}"`, or
-    `reduction`, `need_replication`, `blocked_propagation`. `sizes` gives the factors that shapes do not determine.
+    a factor; `(h d)` is a dimension of several factors, `_` is a dimension that cannot be sharded, and `...` stands for
+    any leading dimensions. A factor in no result is reduced; types of factors follow the rule:
+    `"b i -> b i permutation={i}"`, or `reduction`, `need_replication`, `blocked_propagation`. `sizes` gives the sizes
+    of factors that shapes do not determine.
 
-    Without `text` this decorates a function of the op and the `RuleOptions` that returns an `OpShardingRule`, made for
+    Without `text` this decorates a function of the op and the `RuleOptions` that returns an `OpShardingRule`, built for
     example by a `RuleBuilder`, or None if the op cannot be sharded:
 
         @interfaces.sharding_rule("attn.softmax")
@@ -97,8 +98,8 @@ def sharding_rule(
             ...
 
     It is called once per distinct op: name, types and attributes; `context_key` returns anything else it depends on.
-    `names` are names of ops, or all of a dialect, `"attn.*"`; with `when` the rule is also that of every op for which
-    `when` holds, decided once per op name. A later registration for a name replaces an earlier one.
+    `names` are names of ops, or all ops of a dialect, `"attn.*"`; with `when` the rule also applies to every op for
+    which `when` returns true, decided once per op name. A later registration for a name replaces an earlier one.
     """
     if text is None:
         if sizes is not None:
@@ -117,7 +118,7 @@ def sharding_rule(
 
 
 def elementwise(*names: str) -> None:
-    """Declares ops, or all of a dialect (`"attn.*"`), to be elementwise, like MLIR's trait Elementwise.
+    """Declares ops, or all ops of a dialect (`"attn.*"`), to be elementwise, like MLIR's trait Elementwise.
 
     Such ops have a sharding rule with one factor for each dimension; they propagate early; and their results are
     constants if their operands are.
@@ -148,8 +149,8 @@ def constant_op(*names: str) -> None:
 def constant_foldable(*names: str) -> None:
     """Declares ops whose results are constants if their operands are, like Shardy's trait ConstantFoldable.
 
-    Examples are slices and reshapes. If all operands are constant, each use of the result gets its own copy, as with a
-    constant, together with copies of the ops that compute it.
+    Examples are slices and reshapes. If all operands are constant, each use of the result gets its own copy, like a use
+    of a constant, together with copies of the ops that compute it.
     """
     check_op_names(names, dialects=False)
     constants.CONSTANTS_OF_CONSTANTS.update(names)

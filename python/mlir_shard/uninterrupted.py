@@ -17,7 +17,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def uninterrupted() -> Iterator[None]:
     """Defers signals that have a handler in Python, such as a second interrupt, until the end of the context."""
     if threading.current_thread() is not threading.main_thread():
-        # Handlers run in the main thread.
+        # Python runs signal handlers only in the main thread.
         yield
         return
     came: list[int] = []

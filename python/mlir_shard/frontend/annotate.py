@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Annotations of a module by partition specs."""
+"""Annotation of modules with partition specs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.sharding.partition_spec import sharding_of_spec
 from mlir_shard.sharding.verify.tensor import check_mesh
 
 Specs = Sequence[Any] | Mapping[Any, Any]
-"""Partition specs in order, or by index or pattern of a name; None leaves a sharding to propagation."""
+"""Partition specs in order, or by index or name pattern; propagation decides the sharding if a spec is None."""
 
 
 def annotate(
@@ -29,18 +29,18 @@ def annotate(
     values: Mapping[str, Any] | None = None,
     function: str = "main",
 ) -> None:
-    """Annotates arguments, results and values of a function, in place.
+    """Annotates arguments, results and values of a function with shardings, in place.
 
     Args:
         module: an `ir.Module` of any context.
-        mesh: the mesh with the axes that the specs name; by default the only one that the module defines.
+        mesh: the mesh of the axes in the specs; by default the single mesh that the module defines.
         args: specs of arguments, in order, or by index, name or pattern: `{"params.layers.*.wq": P(None, "model")}`.
-        results: specs of results, likewise.
-        values: specs of results of ops, by a pattern of the location's name, as `jit(step)/tanh`, or of the op's name.
+        results: specs of results, in the same form.
+        values: specs of op results, by a pattern of the location's name, such as `jit(step)/tanh`, or by the op's name.
         function: the name of the function.
 
     Raises:
-        ValueError: a pattern selects nothing, or a spec does not fit its tensor or the mesh. The module is unchanged.
+        ValueError: a pattern selects nothing, or a spec does not match its tensor or the mesh. The module is unchanged.
     """
     op = entry_function(module, function)
     prepare(op.context)

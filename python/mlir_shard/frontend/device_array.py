@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A result of a compiled program, which stays on the devices until it is read."""
+"""A result of a compiled program that stays on the devices until it is read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mlir_shard.runtime.program import Devices, Held, Port
 class DeviceArray(NDArrayOperatorsMixin):
     """A global tensor whose shards are on the devices of a compiled program.
 
-    It converts to a NumPy array where one is needed; that reads all shards, once. As an argument of the program that
-    returned it, it stays on the devices if the argument has the same sharding.
+    It is converted to a NumPy array when one is needed; the conversion reads all shards, once. As an argument of the
+    program that returned it, it stays on the devices if the argument has the same sharding.
     """
 
     def __init__(self, port: Port, devices: Devices, held: Held) -> None:
@@ -46,17 +46,17 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the elements."""
+        """The dtype of the elements."""
         return arrays.numpy_dtype(self._port.spec.element_type)
 
     @property
     def sharding(self) -> str:
-        """The sharding as text, empty for a replicated tensor."""
+        """The sharding as text; empty for a replicated tensor."""
         return self._port.sharding
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the tensor has been donated to a call, or deleted, before it was read."""
+        """Whether the tensor has been donated to a call or deleted before it was read."""
         return self._held is None and self._array is None
 
     def delete(self) -> None:
@@ -64,7 +64,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         self._held = None
 
     def held_on(self, devices: Devices | None, port: Port) -> Held | None:
-        """Returns the tensor on the devices if it is on these and is sharded as the argument `port` is, else None."""
+        """Returns the tensor on the devices if these are `devices` and its sharding is that of `port`, else None."""
         mine = self._port
         is_there = devices is self._devices and (mine.spec, mine.local, mine.boxes) == (
             port.spec,
@@ -77,7 +77,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         """Returns the global array, which is read-only unless it is copied.
 
         Raises:
-            RunError: it was donated, the devices have ended, or they hold different copies of a shard.
+            RunError: the tensor was donated, the devices have ended, or they hold different copies of a shard.
         """
         if self._array is None:
             if self._held is None:
@@ -98,7 +98,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*given, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """The methods and attributes of the global array."""
+        """Returns a method or attribute of the global array."""
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(np.asarray(self), name)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has changed between two programs, for Python."""
+"""The difference of two programs, for Python."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mlir_shard.runtime.backends import SHARD
 
 
 def diff(before: Any, after: Any, *, collectives: str = SHARD, keeps_order: bool = False) -> Difference:
-    """Returns what has changed between two programs in annotations, shardings, collectives, bytes and predicted time.
+    """Returns the changes between two programs in annotations, shardings, collectives, bytes and predicted time.
 
-    Names do not count, nor does the order of functions and of operations that do not depend on each other.
+    Names, and the order of functions and of independent operations, are ignored.
 
     Args:
-        before, after: a `Program`, a `LocalProgram` or a module each. If one of two is local, local programs are all
-            that is compared.
+        before, after: the programs: a `Program`, a `LocalProgram` or a module each. If one is local, only local
+            programs are compared.
         collectives: the dialect of the collectives of local programs, `shard` or `stablehlo`.
-        keeps_order: partition the second program in its own order, not in that of the first.
+        keeps_order: whether to partition the second program in its own order instead of that of the first.
 
     Raises:
         PassFailure: a program cannot be partitioned.

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from html import escape
 
 _MOST_LINES = 400
-"""The lines of a module that are shown."""
+"""The maximum number of lines of a module that are shown."""
 
 
 def program_html(title: str, text: str, facts: Sequence[str] = ()) -> str:
-    """Returns a program as HTML: its title, facts about it, and its text, which opens by a click.
+    """Returns a program as HTML: its title, facts about it, and its text, which a click expands.
 
     Args:
-        title: in one line.
+        title: the title, in one line.
         text: the module; its first lines are shown.
-        facts: a line each.
+        facts: the facts, in one line each.
     """
     lines = text.rstrip("\n").splitlines()
     more = len(lines) - _MOST_LINES

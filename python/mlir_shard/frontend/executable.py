@@ -20,26 +20,26 @@ Unpack = Callable[[Sequence[DeviceArray]], Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """An argument that stays on the devices from call to call while its version is the same."""
+    """An argument that stays on the devices between calls as long as its version is unchanged."""
 
     version: Hashable
     read: Callable[[], Array | DeviceArray]
 
 
 class Executable:
-    """A program that has been partitioned and lowered, and runs on the devices of an engine when it is called.
+    """A partitioned and lowered program that runs on the devices of an engine when it is called.
 
-    The devices start with the first call. They stay up, with the program and the results that are still referred to,
-    until `close`, the end of a `with` statement, or the end of the last reference to the executable and its results. A
+    The devices start with the first call. They stay up, with the program and the results that are still referenced,
+    until `close`, the end of a `with` statement, or the garbage collection of the executable and all its results. A
     call after they have ended, also after an error or an interrupt, starts them again.
 
     Args:
-        program: what each device runs.
-        engine: starts the devices.
+        program: the program of each device.
+        engine: the engine that starts the devices.
         pack: flattens the arguments of a call to an array, or a `Kept`, for each argument of the program.
-        unpack: makes the result of a call from an array for each result of the program.
-        names: of the arguments.
-        updates: the kept arguments, by number, that become the result of that number with each call.
+        unpack: builds the result of a call from an array for each result of the program.
+        names: the names of the arguments.
+        updates: maps the numbers of kept arguments to the numbers of the results that replace them after each call.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class Executable:
 
     @property
     def state(self) -> dict[str, DeviceArray]:
-        """The arguments that stay on the devices, as parameters of a module, by name; none before the first call."""
+        """The arguments that stay on the devices, such as parameters, by name; empty before the first call."""
         return {self._names[index]: array for index, (_, array) in self._kept.items()}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program and returns its results, which stay on the devices until they are read.
 
-        Arrays are global. Results of earlier calls that are sharded as the argument is stay where they are; donated
-        ones are gone afterwards.
+        Arrays are global. Results of earlier calls with the sharding of the argument stay on the devices; donated ones
+        are deleted by the call.
 
         Raises:
-            TypeError: the arguments do not have the structure of the program's.
-            RunError: an array has another shape or type, or a device failed.
+            TypeError: the structure of the arguments differs from that of the program.
+            RunError: the shape or type of an array differs from the program's, or a device failed.
         """
         given = self._pack(args, kwargs)
         check_count(self.program, given)
@@ -99,7 +99,7 @@ class Executable:
         return self._unpack(arrays)
 
     def _put(self, devices: Devices, index: int, one: Kept) -> Held:
-        """Returns a kept argument on the devices, moving it there if it is not."""
+        """Returns a kept argument on the devices, after moving it there if necessary."""
         port = self.program.arguments[index]
         version, array = self._kept.get(index, (None, None))
         if array is None or version != one.version:
@@ -107,14 +107,14 @@ class Executable:
         elif (held := array.held_on(devices, port)) is not None:
             return held
         else:
-            # A result that updates it, with another sharding.
+            # The result that updates it has another sharding.
             given = array
         held = devices.put(index, check_input(port, given))
         self._kept[index] = (one.version, DeviceArray(port, devices, held))
         return held
 
     def close(self) -> None:
-        """Ends the devices, with all that they hold."""
+        """Ends the devices and frees the tensors that they hold."""
         if self._devices is not None:
             self._devices.close()
             self._devices = None
@@ -128,7 +128,7 @@ class Executable:
 
 
 def with_names(program: Program, arguments: Sequence[str], results: Sequence[str]) -> Program:
-    """Returns a program whose messages name arguments and results as users do."""
+    """Returns a program whose messages contain these names of arguments and results."""
 
     def named(kind: str, ports: tuple[Port, ...], names: Sequence[str]) -> tuple[Port, ...]:
         if len(ports) != len(names):

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from JAX: functions, jitted functions, and what `jax.jit(...).lower` and `jax.export` return.
+"""Programs from JAX: functions, jitted functions, and the results of `jax.jit(...).lower` and `jax.export`.
 
-A function is lowered for abstract devices, so the mesh may be larger than the machine, and arguments may be
+A function is lowered for abstract devices, so the mesh may have more devices than the machine, and arguments may be
 `jax.ShapeDtypeStruct`s.
 """
 
@@ -37,22 +37,22 @@ def from_jax(
     context: Any = None,
     **kwargs: Any,
 ) -> Program:
-    """Returns the program of a function of JAX.
+    """Returns the program of a JAX function.
 
     Args:
         function: a function, a jitted one, a `jax.stages.Lowered` or a `jax.export.Exported`.
-        args, kwargs: its arguments, pytrees of arrays or `jax.ShapeDtypeStruct`s; none for one that is already lowered.
-        mesh: a `Mesh` of ours or of JAX, which is the current mesh while the function is traced. By default the mesh of
-            the function's own shardings.
-        in_shardings: partition specs of `args`, a pytree prefix as in `jax.jit`; None leaves a sharding to propagation.
-        out_shardings: partition specs of the result, likewise.
-        shard: more specs of arguments, by index, name or pattern, see `annotate`.
+        args, kwargs: its arguments, pytrees of arrays or `jax.ShapeDtypeStruct`s; none for a lowered function.
+        mesh: a `Mesh` of this package or of JAX, which is the current mesh while the function is traced. By default the
+            mesh of the function's own shardings.
+        in_shardings: partition specs of `args`, a pytree prefix as in `jax.jit`; propagation decides if a spec is None.
+        out_shardings: partition specs of the result, in the same form.
+        shard: further specs of arguments, by index, name or pattern, see `annotate`.
         static_argnums, donate_argnums: as in `jax.jit`.
-        context: where the module is made; by default a new one.
+        context: the context of the module; by default a new one.
 
     Raises:
-        ValueError: a spec does not fit its tensor or the mesh, or its tree is not a prefix.
-        TypeError: `function` is nothing of JAX.
+        ValueError: a spec does not match its tensor or the mesh, or its tree is not a prefix.
+        TypeError: `function` is not one of these objects.
     """
     import jax
 
@@ -68,7 +68,7 @@ def from_jax(
         text, kept = function.as_text(debug_info=True), _kept(function, len(avals))
         out_avals = jax.tree.leaves(function.out_info)
     module = mlir_shard.parse(text, context or mlir_shard.create_context())
-    # Ordered effects have tokens, which JAX counts among neither arguments nor results.
+    # Ordered effects add tokens, which JAX counts neither as arguments nor as results.
     drop_tokens(entry_function(module, "main"))
     in_specs = _prefix((in_shardings, {}), lowered.in_tree, "in_shardings")
     out_specs = _prefix(out_shardings, lowered.out_tree, "out_shardings")
@@ -91,7 +91,7 @@ def _lower(
     import jax
     from jax.extend import source_info_util
 
-    # Locations of operations are in the user's files.
+    # Locations of operations must be in the user's files, not in this one.
     source_info_util.register_exclusion(__file__)
     if not callable(function):
         raise TypeError(f"{function!r} is not a function, a Lowered or an Exported of JAX")
@@ -103,7 +103,7 @@ def _lower(
 
 
 def _kept(lowered: Any, count: int) -> tuple[int, ...]:
-    """The arguments that the module has: `jax.jit` drops those that a function does not use."""
+    """Returns the indices of the arguments that the module has: `jax.jit` drops unused ones."""
     kept = lowered._lowering.compile_args.get("kept_var_idx")
     return tuple(range(count)) if kept is None else tuple(sorted(kept))
 
@@ -128,7 +128,7 @@ def _mesh_of_ours(mesh: Any) -> Mesh | None:
 
 
 def _prefix(specs: Any, tree: Any, what: str) -> list[Any]:
-    """Returns the spec of each leaf of a tree, of which `specs` is a prefix."""
+    """Returns the spec of each leaf of a tree; `specs` must be a prefix of the tree."""
     import jax
 
     def is_leaf(one: Any) -> bool:
@@ -143,7 +143,7 @@ def _prefix(specs: Any, tree: Any, what: str) -> list[Any]:
 
 
 class _Pack:
-    """Flattens the arguments of a call as JAX does, and leaves out those that the module does not have."""
+    """A function that flattens the arguments of a call as JAX does, and drops those that the module does not have."""
 
     def __init__(self, tree: Any, kept: tuple[int, ...]) -> None:
         self._tree, self._kept = tree, kept
@@ -158,7 +158,7 @@ class _Pack:
 
 
 class _Unpack:
-    """Makes the pytree of results, with PRNG keys where the function returns keys."""
+    """A function that builds the pytree of results, with PRNG keys for results that are keys."""
 
     def __init__(self, tree: Any, avals: tuple[Any, ...]) -> None:
         self._tree, self._avals = tree, avals
@@ -177,7 +177,7 @@ def _array(leaf: Any) -> Array | DeviceArray:
     if _is_key(leaf):
         return np.asarray(jax.random.key_data(leaf))
     array = np.asarray(leaf)
-    # As `jax.jit` does, which has 64 bits only where they are enabled.
+    # As in `jax.jit`, types have 64 bits only if they are enabled.
     return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from torch: modules, functions of tensors, and what `torch.export.export` returns."""
+"""Programs from torch: modules, functions of tensors, and the results of `torch.export.export`."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def from_torch(
     context: Any = None,
     **kwargs: Any,
 ) -> Program:
-    """Returns the program of a module or function of torch.
+    """Returns the program of a torch module or function.
 
-    The parameters and buffers of a module are arguments of the program by their names, before those of `forward`. A
-    call takes the latter alone: the state of the module goes to the devices with the first call, and stays there. A
-    tensor of it that is changed in place between calls is moved again; buffers that the program changes, as running
-    means of BatchNorm, change on the devices only, see `Executable.state`.
+    The parameters and buffers of a module become arguments of the program with their names, before the arguments of
+    `forward`. A call takes only the latter: the state of the module is moved to the devices in the first call and stays
+    there. A tensor of the state that is modified in place between calls is moved again; buffers that the program
+    updates, such as running means of BatchNorm, change only on the devices, see `Executable.state`.
 
     Args:
-        function: a `torch.nn.Module`, a function of tensors, or a `torch.export.ExportedProgram`, which needs arguments
-            if it has dynamic shapes, and then gets the sizes that these have.
+        function: a `torch.nn.Module`, a function of tensors, or a `torch.export.ExportedProgram`. An exported program
+            with dynamic shapes needs arguments, whose sizes replace its dynamic sizes.
         args, kwargs: its arguments, pytrees of tensors, which may be on the device `meta`, and constants; none for an
-            exported program.
+            exported program with static shapes.
         mesh: the mesh of the specs.
-        in_shardings: partition specs of `args`, a pytree prefix; None leaves a sharding to propagation.
-        out_shardings: partition specs of the result, likewise.
+        in_shardings: partition specs of `args`, a pytree prefix; propagation decides the sharding if a spec is None.
+        out_shardings: partition specs of the result, in the same form.
         shard: specs of parameters and other arguments, by name or pattern: `{"layers.*.wq.weight": P("model", None)}`,
             see `annotate`.
-        donate_argnums: the arguments that a call may write to, as in `jax.jit`.
-        dialect: that of the module: `stablehlo`, which both engines run, `linalg` or `tosa`.
-        context: where the module is made; by default a new one.
+        donate_argnums: the arguments whose memory a call may overwrite, as in `jax.jit`.
+        dialect: the dialect of the module: `stablehlo`, which both engines run, `linalg` or `tosa`.
+        context: the context of the module; by default a new one.
 
     Raises:
-        ValueError: torch-mlir cannot lower an operator, a spec does not fit its tensor or the mesh, or its tree is not
-            a prefix.
-        TypeError: `function` is nothing of torch.
+        ValueError: torch-mlir cannot lower an operator, a spec does not match its tensor or the mesh, or its tree is
+            not a prefix.
+        TypeError: `function` is not one of these objects.
     """
     exported = export(function, args, kwargs)
     of_args = _Names(exported.parameters)
@@ -90,7 +90,7 @@ def from_torch(
 
 
 class _Names:
-    """Names of arguments by their path, as `params['w1']`."""
+    """A function from paths of arguments to their names, such as `params['w1']`."""
 
     def __init__(self, parameters: Sequence[str]) -> None:
         self._positional = parameters
@@ -107,7 +107,7 @@ class _Names:
 
 
 def _specs(specs: Any, tree: Mapping[Path, Any], what: str) -> dict[Path, Any]:
-    """Returns the spec of each leaf of a tree, of which `specs` is a prefix; both are by paths."""
+    """Returns the spec of each leaf of a tree, by its path; `specs` must be a prefix of the tree."""
     given = dict(pytree.tree_flatten_with_path(specs)[0])
     used, found = set(), {}
     for path in tree:
@@ -127,7 +127,7 @@ def _place(path: Path) -> str:
 
 
 class _Pack:
-    """Flattens the arguments of a call, after the state of the module, which stays on the devices."""
+    """A function that flattens the arguments of a call, after the state of the module, which stays on the devices."""
 
     def __init__(self, exported: Exported, names: _Names) -> None:
         self._state, self._arguments, self._names = exported.state, exported.arguments, names
@@ -147,7 +147,7 @@ class _Pack:
 
 
 class _Unpack:
-    """Makes the pytree of results."""
+    """A function that builds the pytree of results."""
 
     def __init__(self, exported: Exported) -> None:
         self._places, self._tree = list(exported.results.values()), exported.result_tree
@@ -171,5 +171,5 @@ def _array(name: str, leaf: Any) -> Array | DeviceArray:
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:
-    """Changes when the tensor is written to; tensors of inference mode do not count that."""
+    """Returns a value that changes when the tensor is written to; not for tensors of inference mode."""
     return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version

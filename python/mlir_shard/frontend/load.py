@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from files: MLIR text and bytecode, portable StableHLO artifacts, and what `jax.export` serializes."""
+"""Programs from files: MLIR text and bytecode, portable StableHLO artifacts, and artifacts of `jax.export`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mlir_shard.frontend.from_jax import from_jax
 from mlir_shard.frontend.program import Program
 from mlir_shard.sharding import Mesh
 
-# The producer that StableHLO writes into the bytecode of its portable artifacts.
+# The producer string in the bytecode of StableHLO's portable artifacts.
 _PORTABLE = b"StableHLO_v"
 
 
 def load(
     path: str | os.PathLike[str], *, mesh: Mesh | None = None, function: str = "main", context: Any = None
 ) -> Program:
-    """Returns the program in a file.
+    """Loads the program in a file.
 
     Args:
         path: a file of MLIR text or bytecode, a portable artifact of StableHLO, or an artifact of `jax.export`, which
             needs the packages jax and flatbuffers.
-        mesh: the mesh of the specs with which it is annotated, if the file has none.
-        function: the name of the function that is the program.
-        context: where the module is made; by default a new one.
+        mesh: the mesh of the specs of later annotations, if the file does not define one.
+        function: the name of the program's entry function.
+        context: the context of the module; by default a new one.
 
     Raises:
         OSError: the file cannot be read.
-        ParseError: it is not a valid module.
+        ParseError: the file is not a valid module.
     """
     with open(path, "rb") as file:
         content = file.read()

@@ -21,14 +21,14 @@ _WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class ReshardPlan:
-    """The cheapest plan between two shardings. Prints as the report of `shard-reshard`, in notebooks as its picture."""
+    """The cheapest plan between two shardings. Prints as the report of `shard-reshard`; in notebooks as its picture."""
 
     plan: Plan
     title: str
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:
-        """The moves with their costs."""
+        """The steps of the plan with their costs."""
         return self.plan.steps
 
     @property
@@ -38,12 +38,12 @@ class ReshardPlan:
 
     @property
     def bytes_received(self) -> int:
-        """The bytes received by the device that receives most."""
+        """The maximum number of bytes that a device receives."""
         return self.plan.bytes_received
 
     @property
     def total_bytes(self) -> int:
-        """The bytes received by all devices."""
+        """The number of bytes that all devices receive."""
         return self.plan.total_bytes
 
     def _repr_svg_(self) -> str:
@@ -68,15 +68,15 @@ def plan_reshard(
     """Returns the cheapest plan from one sharding of a tensor to another.
 
     Args:
-        mesh: the mesh before and, without `target_mesh`, after.
-        shape: of the tensor.
-        dtype: of its elements, for NumPy or as in MLIR: `np.float32`, `"bf16"`.
-        source, target: partition specs.
-        target_mesh: the mesh after, of the same devices or others.
+        mesh: the mesh of the source and, without `target_mesh`, of the target.
+        shape: the shape of the tensor.
+        dtype: the type of its elements, as in NumPy or MLIR: `np.float32`, `"bf16"`.
+        source, target: the partition specs.
+        target_mesh: the mesh of the target, of the same or other devices.
         cost_model: the latency and bandwidth of mesh axes, and the objective.
 
     Raises:
-        ValueError: a spec does not fit the shape or the mesh, or the cost model has a link of another axis.
+        ValueError: a spec does not match the shape or the mesh, or the cost model has a link for an unknown axis.
     """
     after = target_mesh or mesh
     tensor = notation.read_tensor("x".join([*map(str, shape), _element_type(dtype)]))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A global program with named arguments and results, and the local program that it becomes."""
+"""A global program with named arguments and results, and its local program."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from mlir_shard.transforms.communication.shard_communication_report import commu
 
 
 def pack_in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """Returns the arguments of a program without pytrees: one array for each."""
+    """Returns the arguments of a program without pytrees: one array for each argument."""
     if kwargs:
         raise TypeError(f"the program has no argument named {next(iter(kwargs))!r}: its arguments are given in order")
     return list(args)
 
 
 def unpack_in_order(results: Sequence[DeviceArray]) -> Any:
-    """Returns the results of a program without pytrees: a list, or the only one."""
+    """Returns the results of a program without pytrees: a list, or the single result."""
     return results[0] if len(results) == 1 else list(results)
 
 
@@ -51,11 +51,12 @@ class Program:
 
     Attributes:
         module: a module with global types, an `ir.Module` or its operation.
-        mesh: the mesh of its annotations, None if the module defines its own.
-        function: the name of the function that is the program.
+        mesh: the mesh of its annotations; None if the module defines its own.
+        function: the name of the entry function.
         pack: flattens the arguments of a call to an array for each argument of the function.
-        unpack: the result of a call, from an array for each result of the function.
-        updates: arguments that stay on the devices and become, with each call, the result of that number.
+        unpack: builds the result of a call from an array for each result of the function.
+        updates: maps the numbers of arguments that stay on the devices to the results that replace them after each
+            call.
     """
 
     module: Any
@@ -67,12 +68,12 @@ class Program:
 
     @property
     def argument_names(self) -> tuple[str, ...]:
-        """The names of the arguments, as JAX or torch have them, or `arg0`, `arg1`, ..."""
+        """The names of the arguments in JAX or torch, or `arg0`, `arg1`, ..."""
         return names.argument_names(self._entry)
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The names of the results, as JAX has them, or `result0`, `result1`, ..."""
+        """The names of the results in JAX, or `result0`, `result1`, ..."""
         return names.result_names(self._entry)
 
     @property
@@ -80,7 +81,7 @@ class Program:
         return entry_function(self.module, self.function)
 
     def annotate(self, *, args: Specs = (), results: Specs = (), values: Mapping[str, Any] | None = None) -> Program:
-        """Returns the program with more annotations, see `mlir_shard.annotate`."""
+        """Returns the program with additional annotations, see `mlir_shard.annotate`."""
         module = _clone(self.module)
         annotate(module, self.mesh, args=args, results=results, values=values, function=self.function)
         return replace(self, module=module)
@@ -100,7 +101,7 @@ class Program:
         return replace(self, module=module)
 
     def without_callbacks(self) -> Program:
-        """Returns the program without calls back into Python that have no results, as those of `jax.debug.print`."""
+        """Returns the program without callbacks into Python that have no results, such as `jax.debug.print`."""
         module = _clone(self.module)
         mlir_shard.run(module, "builtin.module(shard-drop-callbacks)")
         return replace(self, module=module)
@@ -112,7 +113,7 @@ class Program:
         return shardings_of(module, self.function)
 
     def explain(self, collectives: str = SHARD) -> Explanation:
-        """Returns why the program is sharded and communicates as it is; prints as text.
+        """Returns the causes of the program's shardings and communication; prints as text.
 
         Args:
             collectives: the dialect of the collectives of the local program, `shard` or `stablehlo`.
@@ -123,10 +124,10 @@ class Program:
         return explain(self.module, collectives=collectives)
 
     def what_if(self, *changes: str, collectives: str = SHARD) -> Comparison:
-        """Returns what other annotations would change; the program stays as it is.
+        """Returns the effects of other annotations; the program is not modified.
 
         Args:
-            changes: values and shardings in the syntax of sdy, as `params.w1: [{}, {"model"}]`.
+            changes: values and shardings in the syntax of sdy, such as `params.w1: [{}, {"model"}]`.
             collectives: as for `explain`.
 
         Raises:
@@ -136,14 +137,14 @@ class Program:
         return what_if(self.module, [Change.read(text) for text in changes], collectives=collectives)
 
     def partition(self, collectives: str = SHARD, *, certify: bool = False) -> LocalProgram:
-        """Returns the local program of each device.
+        """Partitions the program and returns the local program.
 
         Args:
             collectives: the dialect of its collectives, `shard` or `stablehlo`.
-            certify: whether the local program is proved, see docs/certificates.md.
+            certify: whether to prove that the local program is correct, see docs/certificates.md.
 
         Raises:
-            PassFailure: the program cannot be partitioned, or is not proved.
+            PassFailure: the program cannot be partitioned, or the local program cannot be proved correct.
         """
         if not certify:
             return self._partition(f"collectives={collectives}")
@@ -162,20 +163,20 @@ class Program:
 
     @property
     def memory(self) -> PeakMemory:
-        """The most memory that a rank of MPI needs for a call, predicted without running anything."""
+        """The predicted peak memory of a call on an MPI rank."""
         return self.partition().memory
 
     def diff(self, other: Any, collectives: str = SHARD) -> Difference:
-        """Returns what has changed from this program to another one, see `mlir_shard.diff`."""
+        """Returns the changes from this program to another one, see `mlir_shard.diff`."""
         return compare(self.module, getattr(other, "module", other), collectives=collectives)
 
     def compile(self, engine: str | Backend = MPI, *, trust_native: bool = False, **options: Any) -> Executable:
-        """Returns the partitioned program, compiled for an engine.
+        """Partitions the program and compiles it for an engine.
 
         Args:
-            engine: `mpi`, processes of this machine, or `pjrt`, devices of XLA.
-            trust_native: run a module that holds native code, see docs/trust.md.
-            options: of `mlir_shard.runtime.backends.backend`, as `timeout=60`, `collectives="stablehlo"`.
+            engine: `mpi` for processes on this machine, `pjrt` for devices of XLA, or a result of `backend`.
+            trust_native: whether to run a module that contains native code, see docs/trust.md.
+            options: options of `mlir_shard.runtime.backends.backend`, such as `timeout=60`, `collectives="stablehlo"`.
 
         Raises:
             RunError: the program cannot be partitioned or compiled.
@@ -211,7 +212,7 @@ _MOST_SHOWN = 8
 
 
 def _signature(function: Any) -> str:
-    """The name of a function with the names and types of its arguments and the types of its results, in one line."""
+    """Returns the name of a function, its arguments with their types, and the types of its results, in one line."""
     type_ = function.attributes["function_type"].value
     named = [f"{name}: {of}" for name, of in zip(names.argument_names(function), type_.inputs, strict=True)]
     arguments, results = _listed(named), _listed(list(map(str, type_.results)))
@@ -225,11 +226,11 @@ def _listed(items: Sequence[str]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class LocalProgram:
-    """The program that each device runs.
+    """The per-device program.
 
     Attributes:
         module: the operation of a module with local types and collectives.
-        function: the name of the function that is the program.
+        function: the name of the entry function.
     """
 
     module: Any
@@ -237,16 +238,16 @@ class LocalProgram:
 
     @cached_property
     def communication(self) -> CommunicationReport:
-        """Its collectives with their bytes and predicted times; prints as a table."""
+        """The collectives of the program with their bytes and predicted times; prints as a table."""
         return communication_report(self.module)
 
     @cached_property
     def memory(self) -> PeakMemory:
-        """The most memory that a device needs for a call on the engine of its collectives, see docs/memory.md."""
+        """The predicted peak memory of a call on the engine of its collectives, per device, see docs/memory.md."""
         return self.memory_on()
 
     def memory_on(self, engine: Engine | None = None) -> PeakMemory:
-        """Returns the most memory that a device needs for a call on an engine, `mpi` or `pjrt`."""
+        """Returns the predicted peak memory of a call on an engine, `mpi` or `pjrt`, per device."""
         return peak_memory(self.module, self.function, engine=engine)
 
     def __str__(self) -> str:

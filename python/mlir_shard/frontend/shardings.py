@@ -16,19 +16,19 @@ from mlir_shard.runtime.interface import entry_function
 from mlir_shard.sharding import TensorSharding
 
 _WIDTH = 1000
-"""As wide as any table is."""
+"""The width of tables as text, which is large enough for any table."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSharding:
-    """A tensor of a program and its sharding, None if it has none.
+    """A tensor of a program and its sharding; None if it has no sharding.
 
     Attributes:
         kind: `argument`, `value` or `result`.
-        name: of the argument or result, or of the location of the op.
-        type: as MLIR prints it.
-        sharding: after propagation.
-        place: `file:line:column` of the op, empty if unknown.
+        name: the name of the argument or result, or of the location of the op.
+        type: the type in MLIR's syntax.
+        sharding: the sharding after propagation.
+        place: `file:line:column` of the op; empty if unknown.
     """
 
     kind: str
@@ -42,8 +42,8 @@ class NamedSharding:
 class Shardings(Mapping[str, TensorSharding | None]):
     """The shardings of a program: arguments, the results of ops in program order, and results.
 
-    A mapping from names: a key is the name or path of an argument or result, or the name of a location. If several
-    tensors match, the first one counts.
+    It is a mapping from names: a key is the name or path of an argument or result, or the name of a location. If
+    several tensors match, the first one is used.
     """
 
     tensors: tuple[NamedSharding, ...]
@@ -62,7 +62,7 @@ class Shardings(Mapping[str, TensorSharding | None]):
         return len(dict.fromkeys(one.name for one in self.tensors))
 
     def of(self, kind: str) -> dict[str, TensorSharding | None]:
-        """Returns the shardings of one kind by name: of each `argument`, `value` or `result`."""
+        """Returns the shardings of tensors of one kind, `argument`, `value` or `result`, by name."""
         return {one.name: one.sharding for one in reversed(self.tensors) if one.kind == kind}
 
     def __rich__(self) -> FittedTable:
@@ -79,7 +79,7 @@ class Shardings(Mapping[str, TensorSharding | None]):
 
 
 def shardings_of(module: Any, function: str) -> Shardings:
-    """Returns the shardings that a function of a module has, as they are."""
+    """Returns the current shardings of a function of a module."""
     op = entry_function(module, function)
     type_ = op.attributes["function_type"].value
     arguments = op.regions[0].blocks[0].arguments

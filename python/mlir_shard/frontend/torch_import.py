@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From modules and functions of torch to modules of MLIR, by torch.export and the importer of torch-mlir.
+"""Conversion of torch modules and functions to MLIR modules by torch.export and torch-mlir's importer.
 
-A function is traced with `make_fx` first, which sees through `torch.func.grad` as torch.export does not; then it is
-exported as a module is.
+A function is first traced with `make_fx`, which supports `torch.func.grad`, unlike torch.export; then it is exported
+like a module.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _ENTRY = "main"
 
 
 Path = tuple[Any, ...]
-"""Where a leaf is in a pytree: the keys of torch's pytrees."""
+"""The path of a leaf in a pytree: a tuple of keys of torch's pytrees."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """An exported program, with the structure of its arguments and results.
+    """An exported program with the structure of its arguments and results.
 
     Attributes:
-        program: the program in operators of core ATen.
-        arguments: the leaves of `(args, kwargs)` by their paths: any tensor for a tensor, and constants.
+        program: the program in core ATen operators.
+        arguments: the leaves of `(args, kwargs)` by their paths: constants, and an arbitrary tensor for each tensor.
         result_tree: the structure of the result.
-        parameters: the names of the arguments that are given in order.
+        parameters: the names of the positional arguments.
     """
 
     program: ExportedProgram
@@ -63,23 +63,23 @@ class Exported:
 
     @property
     def state(self) -> dict[str, torch.Tensor]:
-        """The parameters, buffers and constants by name; they are the first arguments of the program."""
+        """The parameters, buffers and constants by name, which are the first arguments of the program."""
         tensors = {**self.program.constants, **self.program.state_dict}
         return {one.target: tensors[one.target] for one in self._signature.input_specs if one.kind in _STATE}
 
     @property
     def tensor_paths(self) -> list[Path]:
-        """The paths of the tensors among the arguments, in the order of the program's."""
+        """The paths of the tensors among the arguments, in the order of the program's arguments."""
         return [path for path, leaf in self.arguments.items() if isinstance(leaf, torch.Tensor)]
 
     @property
     def state_updates(self) -> dict[str, int]:
-        """The number of the result that is the new value of a tensor of the state, by its name."""
+        """The numbers of the results that are new values of tensors of the state, by the tensors' names."""
         return {one.target: index for index, one in enumerate(self._tensor_outputs) if one.kind != _RETURNED}
 
     @property
     def result_count(self) -> int:
-        """How many results the program has."""
+        """The number of results of the program."""
         return len(self._tensor_outputs)
 
     @property
@@ -103,16 +103,16 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
     """Exports a module, a function of tensors or an exported program.
 
     Raises:
-        TypeError: it is none of these.
-        ValueError: it has dynamic shapes, writes to an argument, or takes or returns what is not a tensor or constant.
+        TypeError: `function` is none of these.
+        ValueError: it has dynamic shapes, writes to an argument, or an argument or result is not a tensor or constant.
     """
-    # A tensor that is given twice is two arguments; torch would take it for one.
+    # A tensor that is passed twice becomes two arguments; torch would merge them into one.
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (tuple(args), dict(kwargs)))
     with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
-        # Of torch's own classes.
+        # These warnings are about torch's own classes.
         warnings.simplefilter("ignore", FutureWarning)
         if isinstance(function, ExportedProgram):
-            # Its dynamic sizes become those of the arguments.
+            # The sizes of the arguments replace the dynamic sizes of the program.
             program = torch.export.export(function.module(), args, kwargs, strict=False) if args or kwargs else function
             exported = _of_program(program, program.module_call_graph[0].signature.forward_arg_names or ())
         elif isinstance(function, torch.nn.Module):
@@ -180,7 +180,7 @@ def _scatter(values: torch.Tensor, dim: int, index: torch.Tensor, value: complex
 
 
 def _is_one_index(values: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """Whether there is one index along a dimension, for each place along the others."""
+    """Returns whether `index` has a single index along `dim` for each position along the other dimensions."""
     wanted = list(values.shape)
     if wanted:
         wanted[dim] = 1
@@ -193,12 +193,12 @@ def _positions(values: torch.Tensor, dim: int) -> torch.Tensor:
     return torch.arange(values.shape[dim], device=values.device).view(shape)
 
 
-# A loss takes an element of each row this way, and its gradient writes to one. As elementwise ops they are local along
-# all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not, and to ops that MLIR has not.
+# A loss reads one element of each row this way, and its gradient writes one. As elementwise ops these are local along
+# all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not local, or to its own ops.
 _OF_ONE_INDEX = {torch.ops.aten.gather.default: _gather, torch.ops.aten.scatter.value: _scatter}
 
 
-# torch-mlir takes the first elements for those of a smaller image.
+# torch-mlir lowers these operators wrongly if the result is smaller: it returns the first elements.
 _RESIZES = get_decompositions([getattr(torch.ops.aten, f"upsample_nearest{rank}d") for rank in (1, 2, 3)])
 
 
@@ -224,13 +224,13 @@ def _check(exported: Exported) -> None:
 def lower(
     exported: Exported, dialect: str, argument_names: Sequence[str], result_names: Sequence[str], donated: set[str]
 ) -> bytes:
-    """Returns the program as bytecode of a module in a dialect, with a function `main` of tensors.
+    """Lowers the program to a module in a dialect, with a function `main` on tensors, and returns its bytecode.
 
     Args:
         exported: the program.
         dialect: `linalg`, `stablehlo` or `tosa`.
-        argument_names, result_names: the names that the module has for them.
-        donated: names of arguments that a call may write to.
+        argument_names, result_names: the names of arguments and results in the module.
+        donated: the names of arguments whose memory a call may overwrite.
 
     Raises:
         ValueError: torch-mlir cannot lower an operator to the dialect.
@@ -255,7 +255,7 @@ def lower(
 
 
 def _tensors_only(graph: torch.fx.Graph) -> torch.fx.Graph:
-    """A copy of a graph without arguments and results that are constants."""
+    """Returns a copy of a graph without arguments and results that are not tensors."""
     copied = torch.fx.Graph()
     values: dict[torch.fx.Node, torch.fx.Node] = {}
     results = copied.graph_copy(graph, values)

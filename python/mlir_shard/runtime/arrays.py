@@ -34,7 +34,7 @@ _OF_ML_DTYPES = {
     **{f"ui{bits}": f"uint{bits}" for bits in (2, 4)},
 }
 FLOAT8 = tuple(name for name in _OF_ML_DTYPES if name.startswith("f8"))
-"""The floats of 8 bits."""
+"""The 8-bit float types."""
 _STORAGE: dict[str, Any] = dict.fromkeys(_OF_ML_DTYPES, np.uint8) | {
     "f64": np.float64,
     "f32": np.float32,

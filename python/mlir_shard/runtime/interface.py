@@ -31,7 +31,7 @@ _EXTRACT = "tensor.extract"
 _FROM_ELEMENTS = "tensor.from_elements"
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 CROSSING = frozenset({_EXTRACT, _FROM_ELEMENTS})
-"""The ops that take scalars out of tensors, and put them in."""
+"""The ops that extract scalars from tensors, and build tensors from scalars."""
 
 
 def is_scalar(type_: Any) -> bool:

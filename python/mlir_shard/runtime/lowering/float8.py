@@ -70,7 +70,7 @@ _FORMATS = {
     )
 }
 TYPES = tuple(_FORMATS)
-"""The formats, as MLIR names them."""
+"""The names of the formats in MLIR."""
 _F32_NAN = 0x7FC00000
 
 

@@ -20,7 +20,7 @@ _PREFIX: Final = "scipy_"
 _SYMBOL = re.compile(r"llvm\.func @(cblas_[sdcz]gem[mv]|openblas_get_num_threads)\(")
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 GET_THREADS: Final = "openblas_get_num_threads"
-"""Of no arguments, returns an i32."""
+"""The function that returns the number of threads as an i32; it takes no arguments."""
 
 
 @cache

@@ -15,7 +15,7 @@ from mlir_shard import _native
 from mlir_shard.runtime.error import RunError
 
 PREFIX: Final = "narrow_gemm_"
-"""The prefix of the symbols, which the type of the elements follows."""
+"""The prefix of the symbols; the element type follows it."""
 _SYMBOL = re.compile(rf"llvm\.func @({PREFIX}\w+)\(")
 
 

@@ -20,10 +20,10 @@ _MULTIPLY: Final = {"arith.mulf": "arith.addf", "complex.mul": "complex.add", "a
 _WIDEN: Final = ("arith.extf", "arith.extsi")
 _OUTLINED: Final = "contraction outside of fusion "
 FEWEST: Final = 512
-"""The number of multiplications from which a call of BLAS takes less time than loops."""
+"""The number of multiplications from which a call of BLAS is faster than loops."""
 
 Index = tuple[tuple[int, int], ...]
-"""The index of a dimension: the sum of these loops, each times a number."""
+"""The index of a dimension: the sum of pairs (loop, factor), each the loop times its factor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Final
 
 MOST: Final = (1 << 31) - 1
-"""The largest size and stride that BLAS takes."""
+"""The largest size and stride that BLAS supports."""
 
 
 @dataclass(frozen=True, slots=True)
