@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long a certificate takes: from the root folder,
+"""The time to write and check certificates of partitioned programs.
 
     python benchmarks/certificates.py [--layers 36] [--devices 8 512 100000] [--repeat 3]
 
-partitions the gradient of a transformer that JAX lowers, for both targets and for each number of devices, and prints
-how large the certificate is, whether the local program is proved, and the median of the seconds (user time) that
-writing the certificate adds and that the check takes.
+Partitions the gradient of a transformer that JAX lowers, for both targets and for each number of devices. Prints the
+size of the certificate, whether the local program is proved, the processor seconds of the pass that writes the
+certificate, and the median of those of the check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITING = "shard-write-certificate"
 
 
 class _Times(Instrumentation):
-    """The time that the pass takes that writes the certificate."""
+    """The time of the pass that writes the certificate."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

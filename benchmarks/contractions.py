@@ -5,9 +5,9 @@
     python benchmarks/contractions.py
 
 Each case is a `stablehlo.dot_general` of one rank, and `jax.lax.dot_general` and `numpy.matmul` of the same arrays, or
-a convolution by JAX; bf16, i8 and convolutions have no numpy. All run in this process, in turn, with one thread. Prints
-the billions of operations a second, and the ratio of our speed to that of the peer: numpy where it runs the case, XLA
-otherwise. The last line has the geometric mean of the ratios, and the smallest.
+a convolution by JAX; numpy does not run bf16, i8 and convolutions. All run in this process, in turn, with one thread.
+Prints the billions of operations a second, and the ratio of our speed to that of the peer: numpy if it runs the case,
+else XLA. The last line contains the geometric mean of the ratios, and the smallest.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Case:
     """A product of matrices, or of batches of them.
 
     Attributes:
-        element_type: of the operands; f32 is the result's for bf16, and i32 for i8.
-        m, n, k: rows and columns of the result, and what is summed.
-        batch: how many products.
+        element_type: the type of the operands; that of the result is f32 for bf16, and i32 for i8.
+        m, n, k: the rows and columns of the result, and the size of the contracted dimension.
+        batch: the number of products, 0 for one without a batch dimension.
         transposes: whether each operand is transposed in memory.
     """
 
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As in the table."""
+        """The name of the case in the table."""
         batch = f"{self.batch} of " if self.batch else ""
         letters = "".join(" T"[one] for one in self.transposes).strip() and "".join(
             "NT"[one] for one in self.transposes
@@ -58,23 +58,23 @@ class Case:
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """The number of multiplications and additions."""
         return 2 * max(self.batch, 1) * self.m * self.n * self.k
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of the two operands in memory."""
+        """Returns the shapes of the two operands in memory."""
         pairs = (self.m, self.k), (self.k, self.n)
         batch = (self.batch,) if self.batch else ()
         return [(*batch, *(pair[::-1] if flip else pair)) for pair, flip in zip(pairs, self.transposes, strict=True)]
 
     @property
     def contracted(self) -> tuple[int, int]:
-        """The dimension of each operand that is summed over."""
+        """The contracted dimension of each operand."""
         first = 1 if self.batch else 0
         return first + (not self.transposes[0]), first + self.transposes[1]
 
     def text(self) -> str:
-        """The program."""
+        """Returns the text of the program."""
         a, b = ("x".join(map(str, (*shape, self.element_type))) for shape in self.shapes())
         shape = (*((self.batch,) if self.batch else ()), self.m, self.n)
         c = "x".join(map(str, (*shape, RESULTS[self.element_type])))
@@ -93,9 +93,9 @@ class Convolution:
     """A convolution with padding, in f32.
 
     Attributes:
-        layout: of input and result, and `kernel` of the kernel.
-        sizes: batch, height, width, channels of input and result.
-        window: its height and width.
+        layout: the layout of input and result; `kernel`: that of the kernel.
+        sizes: batch, height, width, channels of the input and of the result.
+        window: the height and width of the window.
     """
 
     layout: str
@@ -107,34 +107,34 @@ class Convolution:
 
     @property
     def name(self) -> str:
-        """As in the table."""
+        """The name of the case in the table."""
         n, h, w, c, d = self.sizes
         return f"{self.layout} {n}x{h}x{w}x{c}->{d} by {self.window}/{self.stride}"
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """The number of multiplications and additions."""
         return 2 * prod(self.sizes) * self.window**2 // self.stride**2
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of the input and the kernel."""
+        """Returns the shapes of the input and the kernel."""
         n, h, w, c, d = self.sizes
         of_input, of_kernel = {"N": n, "H": h, "W": w, "C": c}, {"H": self.window, "W": self.window, "I": c, "O": d}
         return [tuple(of_input[one] for one in self.layout), tuple(of_kernel[one] for one in self.kernel)]
 
     def convolve(self, x: Any, kernel: Any) -> Any:
-        """By JAX."""
+        """Computes the convolution by JAX."""
         numbers = (self.layout, self.kernel, self.layout)
         return jax.lax.conv_general_dilated(x, kernel, (self.stride,) * 2, "SAME", dimension_numbers=numbers)
 
     def text(self) -> str:
-        """The program."""
+        """Returns the text of the program."""
         arguments = [jax.ShapeDtypeStruct(shape, np.float32) for shape in self.shapes()]
         return str(jax.jit(self.convolve).lower(*arguments).compiler_ir("stablehlo"))
 
 
 def cases() -> list[Case | Convolution]:
-    """Matrices: square, thin, odd, transposed, and batched. Convolutions: those of a ResNet, in two layouts."""
+    """Returns products of square, thin, odd, transposed, and batched matrices, and a ResNet's convolutions."""
     found: list[Case | Convolution] = [
         Case(type_, size, size, size) for type_ in ("f32", "f64") for size in (64, 128, 256, 512, 1024, 2048)
     ]
@@ -163,7 +163,7 @@ def cases() -> list[Case | Convolution]:
 
 
 def xla(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
-    """The same by JAX."""
+    """Returns a function that computes a case by JAX."""
     on_device = [jax.device_put(one) for one in arrays]
     if isinstance(case, Convolution):
         convolve = jax.jit(case.convolve)
@@ -176,7 +176,7 @@ def xla(case: Case | Convolution, arrays: list[Any]) -> Callable[[], Any]:
 
 
 def numpy(case: Case, arrays: list[Any]) -> Callable[[], Any]:
-    """The same by numpy's OpenBLAS."""
+    """Returns a function that computes a case by numpy's OpenBLAS."""
     a, b = (one.swapaxes(-1, -2) if flip else one for one, flip in zip(arrays, case.transposes, strict=True))
     return lambda: np.matmul(a, b)
 

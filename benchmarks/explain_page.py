@@ -4,8 +4,8 @@
 
     python benchmarks/explain_page.py [--layers 48] [--repeat 5] [-o page.html]
 
-Prints the median processor time of partitioning alone, of explaining, which partitions too, and of making the page of
-the explanation, each from a module that is parsed anew, and the size of the page.
+Prints the median processor time of partitioning alone, of explaining, which includes partitioning, and of making the
+page of the explanation, each from a newly parsed module, and the size of the page.
 """
 
 from __future__ import annotations

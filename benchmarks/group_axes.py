@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The mesh axes that listed groups of devices are along."""
+"""The mesh axes of listed groups of devices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mlir_shard.resharding.cost.communication import GroupAxis
 
 
 def axes_of_groups(groups: Any, mesh: Mapping[str, int]) -> tuple[GroupAxis, ...]:
-    """The axes, in the order of the mesh, or how many devices a group has where it is along no axes of the mesh.
+    """Returns the mesh axes of groups, in the order of the mesh, or the size of a group if it is not along axes.
 
-    groups: the numbers of devices, a row for each group; devices are numbered along the axes, the last one fastest.
+    groups: the numbers of devices, a row for each group; devices are numbered along the axes, the last axis fastest.
     """
     groups = np.asarray(groups)
     shape = tuple(mesh.values())

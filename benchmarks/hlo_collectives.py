@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The collectives in the text of a program that XLA has compiled, in the measure of `shard-communication-report`."""
+"""The collectives in the text of a program compiled by XLA, in the measure of `shard-communication-report`."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.-]+)")
 
 
 def hlo_collectives(text: str, mesh: Mapping[str, int] | None = None) -> list[Communication]:
-    """In the order of the text, each once. ValueError for those that begin in one instruction and end in another.
+    """Returns the collectives in the order of the text, each once. Raises ValueError for asynchronous collectives.
 
-    With `mesh` groups along axes of it are said to be so.
+    With `mesh`, groups along its axes have these axes in the result.
     """
     return [communication for _, communication in _found(text, mesh)]
 
 
 def repeated_hlo_collectives(text: str, mesh: Mapping[str, int] | None = None) -> list[tuple[Communication, int]]:
-    """As `hlo_collectives`, each with how often loops carry it out. ValueError where that is not known."""
+    """Returns `hlo_collectives`, each with its number of executions in loops. Raises ValueError if that is unknown."""
     times = _times(text)
     return [(communication, times[computation]) for computation, communication in _found(text, mesh)]
 
 
 def _found(text: str, mesh: Mapping[str, int] | None) -> list[tuple[str, Communication]]:
-    """Those of each computation, with its name."""
+    """Returns the collectives, each with the name of its computation."""
     found, computation = [], ""
     for line in text.splitlines():
         if begins := _COMPUTATION.match(line):
@@ -63,7 +63,7 @@ def _found(text: str, mesh: Mapping[str, int] | None) -> list[tuple[str, Communi
 
 
 def _times(text: str) -> dict[str, int]:
-    """How often each computation is carried out."""
+    """Returns the number of executions of each computation."""
     uses: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     computation = entry = ""
     for line in text.splitlines():
@@ -109,7 +109,7 @@ def _communication(
 
 
 def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[GroupAxis, ...], int]:
-    """What groups are along, and how many there are."""
+    """Returns the axes of the groups, and the number of groups."""
     if match := re.search(r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", attributes):
         count, size = int(match[1]), int(match[2])
         if mesh is None:
@@ -125,7 +125,7 @@ def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[Grou
         size = prod(sizes[name] for name in names)
         if mesh is None:
             return (GroupAxis("", size),), prod(sizes.values()) // size
-        # XLA has names of its own for the axes.
+        # XLA's names of the axes are not those of `mesh`.
         numbers = [list(sizes).index(name) for name in names]
         devices = _device_ids(prod(sizes.values()), match[2]).reshape(tuple(sizes.values()))
         devices = np.moveaxis(devices, numbers, range(-len(numbers), 0))
@@ -139,7 +139,7 @@ def _groups(attributes: str, mesh: Mapping[str, int] | None) -> tuple[tuple[Grou
 
 
 def _device_ids(count: int, order: str | None) -> Any:
-    """The devices of a mesh in its order, `[2,4]T(1,0)` for those of a transposed grid."""
+    """Returns the devices of a mesh in its order, which is `[2,4]T(1,0)` for a transposed grid."""
     devices = np.arange(count)
     if order is None:
         return devices

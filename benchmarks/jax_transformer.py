@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transformer of JAX on meshes of data by model, made local here and by XLA's partitioner, in one run.
+"""A transformer of JAX on meshes of data by model, partitioned here and by XLA's partitioner, in one run.
 
     python benchmarks/jax_transformer.py [--layers 2] [--meshes 2x4] [--engines pjrt mpi] [--planners optimal shardy]
 
-Forward and gradient are lowered by JAX. What JAX computes of random arrays, on 8 devices by XLA's partitioner and on
-one, is compared with what the programs made here compute on PJRT (8 CPU devices, StableHLO collectives) and on MPI (8
-ranks, `shard` collectives). Then it prints for each program its collectives: of each kind how many there are and what
-a device receives, and all; see docs/communication.md for the measure. XLA's are those of its compiled program.
-The exit status is 1 where a result differs, or a program here receives more bytes than XLA's.
+Forward and gradient are lowered by JAX. The results of JAX for random arrays, on 8 devices by XLA's partitioner and on
+one device, are compared with those of our programs on PJRT (8 CPU devices, StableHLO collectives) and on MPI (8 ranks,
+`shard` collectives). Then it prints the collectives of each program: the number of each kind, and the bytes that one
+device and all devices receive; see docs/communication.md for the measure. XLA's are those of its compiled program. The
+exit status is 1 if a result differs, or if one of our programs receives more bytes than XLA's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLLECTIVES = {"pjrt": "stablehlo", "mpi": "shard"}
 
 
 def random_arrays(model: Transformer) -> tuple[list[dict[str, Any]], Any]:
-    """Parameters and input of a size at which activations neither vanish nor saturate."""
+    """Returns random parameters and input, scaled so that activations neither vanish nor saturate."""
     generator = np.random.default_rng(0)
 
     def one(name: str, shape: Sequence[int]) -> Any:
@@ -50,7 +50,7 @@ def random_arrays(model: Transformer) -> tuple[list[dict[str, Any]], Any]:
 
 
 def report(title: str, communications: Sequence[Communication]) -> int:
-    """Prints what a program communicates, and gives the bytes that a device receives."""
+    """Prints the communication of a program, and returns the bytes that a device receives."""
     kinds: defaultdict[str, list[Communication]] = defaultdict(list)
     for one in communications:
         kinds[one.kind.value].append(one)
@@ -65,7 +65,7 @@ def report(title: str, communications: Sequence[Communication]) -> int:
 
 
 def check(title: str, results: Sequence[Any], expected: Sequence[Any]) -> bool:
-    """Prints by how much results are off at most, and says whether all are right."""
+    """Prints the maximum error of results, and returns whether all are correct."""
     comparisons = [compare(np.asarray(one), np.asarray(of), "f32") for one, of in zip(results, expected, strict=True)]
     is_right = all(one.is_equal for one in comparisons)
     worst = max(one.relative for one in comparisons)
@@ -77,7 +77,7 @@ def check(title: str, results: Sequence[Any], expected: Sequence[Any]) -> bool:
 
 
 def run(name: str, model: Transformer, function: Callable[..., Any], arguments: argparse.Namespace) -> bool:
-    """Measures one function."""
+    """Measures one function; returns whether the results are correct and the bytes are at most XLA's."""
     import jax
 
     lowered = model.lower(function)
@@ -115,7 +115,7 @@ def run(name: str, model: Transformer, function: Callable[..., Any], arguments: 
 
 
 def mesh_shape(text: str) -> tuple[int, int]:
-    """The devices along data and along model, of a text like 2x4; ValueError where they are not 8."""
+    """Reads the devices along data and along model, as 2x4; raises ValueError if they are not 8."""
     data, model = map(int, text.split("x"))
     if data * model != DEVICES:
         raise ValueError(f"{text} is no mesh of {DEVICES} devices")

@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Everything but contractions in local programs of the MPI engine on one core, beside XLA:CPU.
+"""All ops except contractions in local programs of the MPI engine on one core, beside XLA:CPU.
 
     python benchmarks/kernels.py
 
 Each case is a function of JAX, compiled by XLA, and by mlir-shard from the StableHLO that JAX exports. Both run in
-this process, in turn, with one thread, and have to agree. Prints the milliseconds of a call, and the ratio of our speed
-to XLA's. The last line has the geometric mean of the ratios, and the smallest.
+this process, in turn, with one thread, and must agree. Prints the milliseconds of a call, and the ratio of our speed to
+XLA's. The last line contains the geometric mean of the ratios, and the smallest.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Case:
     """A function of JAX and its arguments.
 
     Attributes:
-        family: for `--only`, beside the name.
-        arguments: makes them.
+        family: a name for `--only`, besides the case's own.
+        arguments: a function that makes the arguments.
     """
 
     family: str
@@ -43,54 +43,54 @@ class Case:
 
 
 def normal(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[[np.random.Generator], list[Array]]:
-    """Arrays of normally distributed numbers."""
+    """Returns a function that makes arrays of normally distributed numbers."""
     return lambda draw: [draw.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
 def layer_norm(x: Array, scale: Array, shift: Array) -> Array:
-    """Over the last dimension."""
+    """Computes a layer norm over the last dimension."""
     mean = x.mean(-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(-1, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
 
 
 def rms_norm(x: Array, scale: Array) -> Array:
-    """Over the last dimension."""
+    """Computes an RMS norm over the last dimension."""
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale
 
 
 def pool(operator: Any, start: Any, window: tuple[int, ...], strides: tuple[int, ...]) -> Callable[[Array], Array]:
-    """A reduction of windows."""
+    """Returns a function that reduces windows."""
     return lambda x: jax.lax.reduce_window(x, start, operator, window, strides, "SAME")
 
 
 def rotary(x: Array, cos: Array, sin: Array) -> Array:
-    """Rotary embedding of halves."""
+    """Applies a rotary embedding to the halves of the last dimension."""
     left, right = jnp.split(x, 2, axis=-1)
     return x * cos + jnp.concatenate([-right, left], axis=-1) * sin
 
 
 def cross_entropy(logits: Array, labels: Array) -> Array:
-    """The mean over rows."""
+    """Computes the mean cross-entropy over rows."""
     logs = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(logs, labels[:, None], axis=1).mean()
 
 
 def adam(w: Array, g: Array, m: Array, v: Array) -> tuple[Array, ...]:
-    """A step of an optimizer."""
+    """Computes a step of Adam."""
     m = 0.9 * m + 0.1 * g
     v = 0.999 * v + 0.001 * g * g
     return w - 0.001 * m / (jnp.sqrt(v) + 1e-8), m, v
 
 
 def positive_definite(draw: np.random.Generator, size: int) -> Array:
-    """A matrix that Cholesky decomposes."""
+    """Returns a random positive definite matrix, for Cholesky decompositions."""
     a = draw.standard_normal((size, size)).astype(np.float32)
     return a @ a.T + size * np.eye(size, dtype=np.float32)
 
 
 def cases() -> list[Case]:
-    """Each family in the shapes that models have, large and small."""
+    """Returns the cases of each family, in large and small shapes of models."""
     bf16 = ml_dtypes.bfloat16
     found = [
         Case("softmax", f"softmax {shape}", jax.nn.softmax, normal(shape))

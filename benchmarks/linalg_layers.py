@@ -37,7 +37,7 @@ OPS_PER_LAYER = 12
 
 
 def linalg_layers(ops: int) -> str:
-    """The text of a module of about `ops` operations, those in the regions of generic ones among them."""
+    """Returns the text of a module of about `ops` operations, including those in the regions of generic ops."""
     layers = ops // OPS_PER_LAYER
     text = [_HEAD]
     for layer in range(layers):

@@ -1,17 +1,18 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A train step at real size made local: what a device receives, beside a count by hand and XLA's partitioner.
+"""A partitioned train step of real size: the bytes that a device receives, beside a count by hand and XLA's.
 
     python benchmarks/llama_step.py [--model moe] [--layers 32] [--targets shard stablehlo] [--xla] [--scan]
 
 `llama` has the shapes of Llama 3 8B on "data"=8, "fsdp"=8, "model"=8, `moe` those of Mixtral 8x7B on "data"=4,
-"fsdp"=4, "seq"=2, "model"=8, "expert"=2: forward and gradient in bf16 of f32 masters, each layer computed again for its
-gradient, and AdamW. JAX lowers it from shapes alone for 512 virtual devices of its CPU; nothing is run. For each kind
-of collective along each set of mesh axes it prints the MiB that a device receives: as counted by hand from what
-the parallelism needs (`train_steps/needs.py`), in the local program of each target, and with `--xla` in what XLA:CPU
-compiles, which turns bf16 into f32. Then the processor seconds from the annotated module to the local program.
+"fsdp"=4, "seq"=2, "model"=8, "expert"=2: forward and gradient in bf16 of f32 masters, each layer recomputed for its
+gradient, and AdamW. JAX lowers it from shapes alone for 512 virtual devices of its CPU; no program is run. For each
+kind of collective along each set of mesh axes, it prints the MiB that a device receives: as counted by hand from the
+needs of the parallelism (`train_steps/needs.py`), in the local program of each target, and with `--xla` in the program
+that XLA:CPU compiles, which converts bf16 to f32. Then it prints the processor seconds from the annotated module to the
+local program.
 
-With `--most MIB` the exit status is 1 where a target receives more, or another number of bytes than the other target.
+With `--most MIB` the exit status is 1 if a target receives more, or another number of bytes than the other target.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from mlir_shard.transforms.communication.shard_communication_report import commu
 
 _MIB = 2**20
 TARGETS = ("shard", "stablehlo")
-# A kind of collective, and the mesh axes that its groups are along.
+# A kind of collective, and the mesh axes of its groups.
 Row = tuple[str, str]
 
 
 def local_program(text: str, target: str) -> tuple[Any, float]:
-    """The local module, and the processor seconds that the pipeline takes for it."""
+    """Returns the local module, and the processor seconds of the pipeline."""
     module = mlir_shard.parse(text, mlir_shard.create_context())
     begin = time.process_time()
     mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={target}}})")
@@ -52,7 +53,7 @@ def local_program(text: str, target: str) -> tuple[Any, float]:
 
 
 def received(module: Any, mesh: Mapping[str, int], layers: int) -> Counter[Row]:
-    """The bytes of each row in a local module; a loop goes around as often as there are layers."""
+    """Returns the bytes of each row in a local module; a loop has as many iterations as there are layers."""
     found: Counter[Row] = Counter()
     ops = operations_named(module.operation, *sorted(COLLECTIVES))
     for op, one in zip(ops, communication_report(module.operation).collectives, strict=True):
@@ -68,7 +69,7 @@ def _row(communication: Communication, names: Iterable[str]) -> Row:
 
 
 def table(columns: Mapping[str, Counter[Row]]) -> str:
-    """A line for each row, those with the most bytes first, and one for all."""
+    """Returns a line for each row, those with the most bytes first, and one for the total."""
     rows = sorted({row for column in columns.values() for row in column}, key=lambda row: _most(row, columns))[::-1]
     lines = [f"  {'MiB a device receives':<52}" + "".join(f"{name:>12}" for name in columns)]
     lines += [_line(" ".join(row), (column[row] for column in columns.values())) for row in rows if _most(row, columns)]

@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory predicted for training steps on two devices, beside what XLA assigns and what ranks of MPI need.
+"""The memory predicted for training steps on two devices, beside the memory that XLA assigns and that MPI ranks need.
 
     python benchmarks/memory.py [--only llama] [--layers 48]
 
-The steps are those of model_steps.py. On PJRT, the prediction stands beside the sizes of arguments, results, aliases
-and temporaries that XLA states for the compiled local program (`memory_analysis`). On MPI, it stands beside what the
-compiled program allocates, and beside the most memory that a rank had in its first call, as `shard-run --timing`
-measures it, the larger of the two ranks'. At the end, how long a prediction takes for the local program of the gradient
-of a transformer on 8 devices: the median of five, in processor time.
+The steps are those of model_steps.py. On PJRT, the prediction is compared with the sizes of arguments, results, aliases
+and temporaries that XLA reports for the compiled local program (`memory_analysis`). On MPI, it is compared with the
+memory that the compiled program allocates, and with the peak memory of a rank in its first call, as measured by
+`shard-run --timing`, the larger of both ranks. At the end it prints the time of a prediction for the local program of
+the gradient of a transformer on 8 devices: the median of five, in processor time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MIB = 2**20
 
 
 def in_xla(module: Any) -> tuple[int, int]:
-    """Returns what is predicted of a global module on PJRT, and what XLA states, in bytes."""
+    """Returns the memory predicted for a global module on PJRT, and that reported by XLA, in bytes."""
     pipelines = backend(PJRT).pipelines
     compiled = compile_module(module, pipelines=pipelines, with_unsharded=False, lower=xla_module.lower).sharded
     local = ms.parse(compiled.text, ms.create_context())
@@ -50,7 +50,7 @@ def in_xla(module: Any) -> tuple[int, int]:
 
 
 def on_ranks(module: Any, arrays: Sequence[Any]) -> tuple[int, int, int]:
-    """Returns what is predicted of a global module on MPI, what it allocates, and what a rank needs, in bytes."""
+    """Returns the memory of a global module on MPI in bytes: predicted, allocated, and measured on a rank."""
     seen: list[Sequence[RankTimes]] = []
     predicted: list[int] = []
     chosen = backend(MPI, observe=seen.append)
@@ -66,7 +66,7 @@ def on_ranks(module: Any, arrays: Sequence[Any]) -> tuple[int, int, int]:
 
 
 def measure(step: Step, table: Table) -> None:
-    """Adds a row."""
+    """Adds a row for a step to the table, and prints it."""
     program, weights, x = lowered(step)
     arrays = [np.asarray(one) for one in jax.tree.leaves((weights, x))]
     text = program.as_text()
@@ -89,7 +89,7 @@ def _off(predicted: int, measured: int) -> str:
 
 def time_predictions(layers: int) -> None:
     """Prints a line for each engine."""
-    # On more devices than the steps have, of which this process keeps the number.
+    # In another process, because JAX cannot change the number of devices, and the steps have fewer.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as other:
         text = other.submit(lowered_gradient, layers).result()
     for engine, collectives in (("pjrt", "stablehlo"), ("mpi", "shard")):
@@ -105,7 +105,7 @@ def time_predictions(layers: int) -> None:
 
 
 def main() -> None:
-    """Measures all of them."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the models with this in their name")
     parser.add_argument("--layers", type=int, default=48, help="of the gradient for which predictions are timed")

@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The gradient of a JAX transformer on MPI ranks, with its collectives merged and not.
+"""The gradient of a JAX transformer on MPI ranks, with and without merged collectives.
 
     python benchmarks/merged_collectives.py [--layers 1] [--sizes 64 8 128 16 8] [--runs 100]
 
-Prints how many collectives of each kind both programs have, by how much their results are off from each other, and the
-time of a run: all ranks begin together, and run the two programs in turn. It is that of the slowest rank, the median
-and the quartiles of all runs but the first. benchmarks/jax_transformer.py compares the results with those of JAX.
+Prints the number of collectives of each kind in both programs, the difference of their results, and the time of a run:
+all ranks begin together, and run the two programs in turn. The time is that of the slowest rank, as the median and the
+quartiles of all runs except the first. benchmarks/jax_transformer.py compares the results with those of JAX.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mlir_shard.transforms.partition.pipelines import shard_spmdize
 
 _TITLES = ("merged", "not merged")
 _MERGE = "shard-merge-collectives,"
-# As for other runs: ranks that wait give the core away, and messages go through shared memory.
+# As for other runs: waiting ranks yield the core, and messages go through shared memory.
 _SETTINGS = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "64",
@@ -49,14 +49,14 @@ _SETTINGS = {
 
 
 def write_programs(folder: Path, layers: int, sizes: Sizes) -> None:
-    """Compiles both programs, and writes them with their inputs to folders of their own."""
+    """Compiles both programs, and writes them with their inputs to separate folders."""
     import jax
 
     model = transformer(layers, sizes)
     text = model.lower(jax.grad(model.loss)).as_text()
     inputs = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(random_arrays(model))]
     module = mlir_shard.parse(text, mlir_shard.create_context())
-    # The last of the passes is the pipeline that merges.
+    # The last pass is the pipeline that merges collectives.
     local = shard_spmdize(collectives="shard", planner="optimal", remarks_above=None, verify_repetition=False)
     before = local.rpartition(",")[0]
     merged = shard_optimize_communication(collectives="shard")
@@ -75,7 +75,7 @@ def write_programs(folder: Path, layers: int, sizes: Sizes) -> None:
 
 
 def be_rank(folder: Path, library: Path, runs: int) -> None:
-    """Runs both in turn, and prints on the first rank what the ranks have found."""
+    """Runs both programs in turn; the first rank prints the results of all ranks."""
     mpi = MpiProcess(library)
     compiled, blocks = [], []
     for title in _TITLES:

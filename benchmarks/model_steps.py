@@ -1,13 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training steps of models of JAX on two MPI ranks, beside XLA on two virtual CPU devices.
+"""Training steps of JAX models on two MPI ranks, beside XLA on two virtual CPU devices.
 
     python benchmarks/model_steps.py [--only llama] [--steps 15]
 
 Each step computes a loss, its gradient and SGD, of a transformer, a Llama and a ResNet, with the batch or the model
-sharded. Both sides are given what JAX lowers, keep the weights on their devices, and have one thread for each device.
-Prints the seconds to compile, those of the first step and the median milliseconds of later ones, which are measured in
-turn; then our speed as a multiple of XLA's, and how far the losses are apart. The last line has the geometric means.
+sharded. Both sides get the program that JAX lowers, keep the weights on their devices, and have one thread for each
+device. Prints the seconds to compile, which include our first step, and the median milliseconds of later steps, which
+are measured in turn; then our speed as a multiple of XLA's, and the difference of the losses. The last line contains
+the geometric means.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Step:
     """A step of a model, with shapes and mesh axes of its weights and its input.
 
     Attributes:
-        axis: of the mesh, of size 2: `data` or `model`; others have size 1.
+        axis: the mesh axis of size 2, `data` or `model`; the others have size 1.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Weight:
 
 
 def transformer(layers: int, axis: str) -> Step:
-    """A transformer with layer norms and GELU."""
+    """Returns a step of a transformer with layer norms and GELU."""
     width, heads, hidden, length, size = 256, 8, 1024, 128, 8
     layer = {
         **dict.fromkeys(("query", "key", "value"), Weight((width, heads, width // heads), (None, "model", None))),
@@ -94,7 +95,7 @@ def transformer(layers: int, axis: str) -> Step:
 
 
 def llama(axis: str) -> Step:
-    """Two layers of Llama on activations."""
+    """Returns a step of two layers of Llama on activations."""
     sizes = LlamaSizes(layers=2, width=512, groups=4, heads_per_group=2, head=64, hidden=1408, batch=4, length=256)
     groups = sizes.groups
     layer = {
@@ -122,7 +123,7 @@ def llama(axis: str) -> Step:
 
 
 def resnet() -> Step:
-    """The stem and four bottleneck blocks of a ResNet, with batch norm, on images of 3 channels."""
+    """Returns a step of the stem and four bottleneck blocks of a ResNet, with batch norm, on images of 3 channels."""
 
     def convolution(x, kernel, stride=1):
         dims = ("NHWC", "HWIO", "NHWC")
@@ -159,7 +160,7 @@ def resnet() -> Step:
 
 
 def lowered(step: Step) -> tuple[Any, Any, Any]:
-    """A step lowered by JAX, and random weights and input."""
+    """Returns a step lowered by JAX, and random weights and input."""
     draw = np.random.default_rng(0)
 
     def is_weight(one):
@@ -220,7 +221,7 @@ def measure(step: Step, steps: int) -> tuple[float, float]:
             times[1].append(time.perf_counter() - middle)
             times[0].append(middle - begin)
             losses.append((float(place[2]), float(mine[2])))
-    # Ours is a step ahead.
+    # Our side has run one step more.
     apart = max(abs(later[0] / now[1] - 1) for now, later in pairwise(losses))
     xla, here = (median(one) for one in times)
     print(
@@ -232,7 +233,7 @@ def measure(step: Step, steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measures all of them."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the models with this in their name")
     parser.add_argument("--steps", type=int, default=15)

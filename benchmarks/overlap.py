@@ -1,13 +1,13 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collective matmuls on MPI ranks whose messages take as long as on a slow link, beside the same without overlap.
+"""Collective matmuls on MPI ranks with the message times of a slow link, with and without overlap.
 
     python benchmarks/overlap.py [--ranks 2 4] [--size 2048] [--share 0.5]
 
-A matrix is gathered for a matrix product, or a product is reduced and scattered. The MPI of the ranks is MPICH with
-`slow_link`, compiled by cc, in front of it: messages take `--share` of the time of the product. Prints the median
-milliseconds of a call with and without overlap, those that the messages take, and how much of that is hidden: the
-difference of both as a share of the messages' time. All results are compared with those of one device.
+A matrix is gathered for a matrix product, or a product is reduced and scattered. The MPI of the ranks is MPICH behind
+`slow_link`, which is compiled by cc: messages take `--share` of the time of the product. Prints the median milliseconds
+of a call with and without overlap, those of the messages, and the share of these that is hidden: the difference of both
+calls divided by the time of the messages. All results are compared with those of one device.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CASES = {
 
 
 def slow_mpi(folder: Path) -> Path:
-    """An installation of MPI in `folder`, which is MPICH with slow messages; returns its launcher."""
+    """Makes an installation of MPI in `folder`, MPICH with slow messages; returns its launcher."""
     found = MpiInstallation.find()
     for name in ("bin", "lib"):
         (folder / name).mkdir()
@@ -56,7 +56,7 @@ def slow_mpi(folder: Path) -> Path:
 
 
 def later_runs(program: Path, launcher: Path, overlap: bool, link: dict[str, str]) -> tuple[float, dict[str, Any]]:
-    """The seconds of a call of the slowest rank, the first but left out, and all that shard-run tells of its times."""
+    """Returns the seconds of a call of the slowest rank, without the first call, and all times of shard-run."""
     command = [
         sys.executable,
         "-m",
@@ -92,7 +92,7 @@ def main() -> None:
             for title, shardings in CASES.items():
                 program.write_text(MATMUL.format(ranks=ranks, size=arguments.size, **shardings))
                 computing, _ = later_runs(program, launcher, False, {})
-                # The blocks of a ring of messages.
+                # The bandwidth follows from the shards that a device receives in a ring.
                 messages = arguments.share * computing
                 block = 4 * arguments.size**2 / ranks
                 link = {"SLOW_LINK_BANDWIDTH": str((ranks - 1) * block / messages)}

@@ -4,8 +4,8 @@
 
     python benchmarks/parse_print.py [--program gradient] [--layers 48] [--repeat 7]
 
-The host alone parses and prints the same module in generic form, with sdy operations as unregistered ones, in a
-process that imports the bindings and nothing else; shard-opt does all of its work, verification included. Prints the
+The host alone parses and prints the same module in generic form, with unregistered sdy operations, in a process that
+imports only the bindings; shard-opt does all of its work, including verification. Prints the
 median processor seconds of both and their ratio, first for whole processes, then for parsing and printing only. The
 program is a transformer's gradient, also with all its shardings or with its reshards, one of manual computations, or
 one of named computations.
@@ -40,7 +40,7 @@ print(ir.Module.parseFile(sys.argv[1], context).operation.get_asm(print_generic_
 
 
 def seconds(command: list[str]) -> float:
-    """The processor time, user and system, of one run of a command, its output thrown away."""
+    """Returns the processor time, user and system, of one run of a command, whose output is discarded."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -55,7 +55,7 @@ def report(name: str, ours: list[float], host: list[float], limit: float | None 
 
 
 def in_process(custom: str, generic: str, repeat: int) -> None:
-    """Measures parsing and printing alone."""
+    """Measures parsing and printing only."""
     from mlir_shard import asm
     from mlir_shard.dialects.contexts import create_context
 
@@ -85,7 +85,7 @@ PASSES = {
 
 
 def program(name: str, layers: int) -> str:
-    """The text of a program."""
+    """Returns the text of a program."""
     if name in ("manual", "named"):
         lowering = program_forms.Lowering()
         text = program_forms.manual(lowering) if name == "manual" else program_forms.calls(lowering)

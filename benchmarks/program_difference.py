@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long it takes to compare two programs, beside the pipelines that run on both.
+"""The time to compare two programs, beside that of the pipelines that run on both.
 
     python benchmarks/program_difference.py [--layers 48] [--repeat 5]
 
 Compares the gradient of a transformer with itself, with one other annotation, and with one other operation in the
-middle of its text. Prints medians in seconds of processor time: of the pipelines on both, and of all else.
+middle of its text. Prints medians in seconds of processor time: of the pipelines on both, and of the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _measured(before: str, after: str) -> tuple[float, float]:
-    """The seconds that pipelines take, and all else."""
+    """Returns the seconds of the pipelines, and those of the rest."""
     import mlir_shard
     from mlir_shard.passes import runner
 

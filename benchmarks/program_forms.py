@@ -1,13 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long other programs than a transformer's gradient take: loops, calls, manual computations, convolutions.
+"""The compile time of other programs than a transformer's gradient: loops, calls, manual computations, convolutions.
 
     python benchmarks/program_forms.py [--forms scanned calls ...] [--repeat 5] [--rounds 3]
 
-JAX lowers each for 8 devices; see the functions for what they are. Prints the median seconds of
-`sdy-propagation-pipeline` and of the whole pipeline to `shard`, beside those of Shardy's propagation pipeline, without
-and with its passes for reshards and collectives, each in a process of its own, in turn. Planned anew, and again in the
-same process, as `spmdize.py` does. The local program is left out on Shardy's side, as it fails on most of these.
+JAX lowers each for 8 devices; the functions describe the programs. Prints the median seconds of
+`sdy-propagation-pipeline` and of the entire pipeline to `shard`, beside those of Shardy's propagation pipeline, without
+and with its passes for reshards and collectives, each in a separate process, in turn. The pipeline is measured with new
+plans, and again in the same process with cached ones, as in `spmdize.py`. Shardy's side does not make the local
+program, because that fails for most of these programs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SHARDY_PIPELINE = (
 
 
 class Lowering:
-    """Lowers programs of layers for a mesh of data by model."""
+    """A class that lowers programs of layers for a mesh of data by model."""
 
     def __init__(self) -> None:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
@@ -44,13 +45,13 @@ class Lowering:
         self.mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("data", "model"))
 
     def sharding(self, *axes: str | None) -> Any:
-        """A sharding of a tensor along these axes of the mesh."""
+        """Returns the sharding of a tensor along these axes of the mesh."""
         from jax.sharding import NamedSharding, PartitionSpec
 
         return NamedSharding(self.mesh, PartitionSpec(*axes))
 
     def gradient(self, forward: Callable[[Any, Any], Any], *, stacked: bool = False) -> str:
-        """The gradient of a function of the parameters of all layers, in a list or stacked, and of a batch."""
+        """Lowers the gradient of a function of the parameters of all layers, in a list or stacked, and of a batch."""
         import jax
 
         one = {"up": ((WIDTH, HIDDEN), (None, "model")), "down": ((HIDDEN, WIDTH), ("model", None))}
@@ -72,7 +73,7 @@ def _tensor(*shape: int) -> Any:
 
 
 def layer(p: Any, x: Any) -> Any:
-    """A layer of two matrix products."""
+    """Computes a layer of two matrix products."""
     import jax
 
     return x + jax.nn.gelu(x @ p["up"]) @ p["down"]
@@ -88,7 +89,7 @@ def _in_turn(one: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def scanned(lowering: Lowering) -> str:
-    """A loop over the layers, which computes activations again."""
+    """Lowers a loop over the layers, which recomputes activations."""
     import jax
 
     again = jax.checkpoint(layer)
@@ -96,28 +97,28 @@ def scanned(lowering: Lowering) -> str:
 
 
 def loops(lowering: Lowering) -> str:
-    """A loop of four iterations for each layer."""
+    """Lowers a loop of four iterations for each layer."""
     import jax
 
     return lowering.gradient(_in_turn(lambda p, x: jax.lax.fori_loop(0, 4, lambda _, x: layer(p, x), x)))
 
 
 def checkpointed(lowering: Lowering) -> str:
-    """Layers one after the other, which compute activations again behind barriers."""
+    """Lowers a sequence of layers, which recompute activations behind barriers."""
     import jax
 
     return lowering.gradient(_in_turn(jax.checkpoint(layer)))
 
 
 def calls(lowering: Lowering) -> str:
-    """Calls of one function for all layers."""
+    """Lowers calls of one function for all layers."""
     import jax
 
     return lowering.gradient(_in_turn(jax.jit(layer)))
 
 
 def manual(lowering: Lowering) -> str:
-    """A manual computation for each layer."""
+    """Lowers a manual computation for each layer."""
     import jax
     from jax.sharding import PartitionSpec as Spec
 
@@ -131,7 +132,7 @@ def manual(lowering: Lowering) -> str:
 
 
 def convolutions(lowering: Lowering) -> str:
-    """A residual network of 50 convolutions of different shapes on images."""
+    """Lowers a residual network of 50 convolutions of different shapes on images."""
     import jax
 
     channels = [64 * 2 ** (number // 13) for number in range(50)]
@@ -152,7 +153,7 @@ def convolutions(lowering: Lowering) -> str:
 
 
 def carried(lowering: Lowering) -> str:
-    """A loop that carries 1,000 tensors."""
+    """Lowers a loop that carries 1,000 tensors."""
     import jax
 
     def loop(parameters: Any, x: Any) -> Any:
@@ -169,14 +170,14 @@ def carried(lowering: Lowering) -> str:
 
 
 def _many_parameters(lowering: Lowering) -> tuple[list[Any], list[Any]]:
-    """1,000 tensors and their shardings."""
+    """Returns 1,000 tensors and their shardings."""
     numbers = range(1000)
     parameters = [_tensor(64 + 8 * (number % 50), WIDTH) for number in numbers]
     return parameters, [lowering.sharding(*((None, "model") if one % 2 else ("data", None))) for one in numbers]
 
 
 def optimizer(lowering: Lowering) -> str:
-    """A step of Adam on 1,000 parameters."""
+    """Lowers a step of Adam on 1,000 parameters."""
     import jax
     import jax.numpy as jnp
 

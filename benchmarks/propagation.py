@@ -5,15 +5,14 @@
     python benchmarks/propagation.py [--layers 12 48 400] [--different 12 48] [--linalg 10000] [--pass NAME]
                                      [--fresh | --free] [--alone]
 
-Each side parses the gradient of a transformer anew for every measurement, in a process of its own, and times the pass
-alone; both verify the module after each pass, as they do by default, unless --no-verify is given. A process measures
-several runs after a first one that is not timed. A module is freed once the next is parsed, as by an assignment in a
-loop, so that those of later runs are scattered in memory; with --free it is freed before. With --fresh the first run of
-each process is timed, as of a command. Prints the median seconds, their
-ratio, the memory that parsing and the pass together take at their peak (which Linux tells), once their code is
-loaded, and how many of the shardings in the resulting modules are the same. The layers are alike, or with --different
-each has shapes of its own. Shardy has no rules for linalg, so a linalg module is measured here alone, and all others
-with --alone.
+Each side runs in a separate process, parses the gradient of a transformer again for every measurement, and times only
+the pass; both verify the module after each pass, as by default, unless --no-verify is given. A process measures several
+runs after a first one that is not timed. A module is freed after the next one is parsed, as by an assignment in a loop,
+so that the modules of later runs are scattered in memory; with --free it is freed before. With --fresh the first run of
+each process is timed, as in a command. Prints the median seconds, their ratio, the peak memory of parsing and the pass
+together without that of loading their code (as reported by Linux), and the number of equal shardings in the resulting
+modules. The layers are isomorphic, or with --different each has other shapes. Shardy has no rules for linalg, so linalg
+modules are measured only here, and with --alone all others too.
 """
 
 from __future__ import annotations
@@ -107,9 +106,9 @@ class Setting:
 
     Args:
         name: the pass.
-        repeat: the runs that are timed in a process after the first; with 0 the first run is timed.
+        repeat: the number of timed runs in a process after the first; with 0 the first run is timed.
         verify: verify the module after each pass.
-        folder: where the module is written.
+        folder: the folder for the file of the module.
         fresh: time `repeat` processes, and in each the first run.
         frees: free the module of each run before the next is parsed.
     """
@@ -123,7 +122,7 @@ class Setting:
 
 
 def measure(script: str, text: str, setting: Setting) -> Measurement:
-    """Measures one side in a process of its own, or several."""
+    """Measures one side in a separate process, or in several processes."""
     if setting.fresh:
         once = replace(setting, repeat=0, fresh=False)
         several = [measure(script, text, once) for _ in range(setting.repeat)]
@@ -138,17 +137,17 @@ def measure(script: str, text: str, setting: Setting) -> Measurement:
 
 
 def shardings(module: str) -> list[str]:
-    """The shardings in a module's text, in its order."""
+    """Returns the shardings in a module's text, in order."""
     return re.findall(r"#sdy\.sharding(?:_per_value)?<.*?>(?=[,}>\s])", module)
 
 
 def operations_in(text: str) -> int:
-    """How many operations with results a module's text has."""
+    """Returns the number of operations with results in a module's text."""
     return len(re.findall(r"^ *%[^=]* = ", text, re.MULTILINE))
 
 
 def same_shardings(ours: list[str], theirs: list[str]) -> int:
-    """How many shardings the two modules have in common, in order."""
+    """Returns the number of shardings that the two modules have in common, in order."""
     if len(ours) == len(theirs):
         return sum(a == b for a, b in zip(ours, theirs, strict=True))
     matcher = difflib.SequenceMatcher(a=ours, b=theirs, autojunk=False)
@@ -171,7 +170,7 @@ def compare(text: str, title: str, setting: Setting) -> None:
 
 
 def alone(text: str, title: str, setting: Setting) -> None:
-    """Prints one line on a module, measured here."""
+    """Prints one line on a module, measured only here."""
     ours, operations = measure(OURS, text, setting), operations_in(text)
     print(
         f"{title}, {operations} operations: here {ours.seconds:.3f} s ({ours.seconds / operations * 1e6:.1f} us an "

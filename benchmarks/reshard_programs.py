@@ -1,24 +1,25 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs of one random reshard each, made local by the whole pipeline: their collectives beside plans and Shardy.
+"""Programs of one random reshard each, partitioned by the entire pipeline: collectives beside plans and Shardy.
 
     python benchmarks/reshard_programs.py [--pairs 500] [--meshes 4x2x2 8x8x4x8] [--targets shard stablehlo] [--check]
     python benchmarks/reshard_programs.py --planning-time
 
 Pairs of shardings are along axes and sub-axes in any order, of tensors of rank 2 to 4, even and uneven, some with
-partial sums in the source. Each is a function that constrains an argument of the one sharding to the other, run through
-`spmd-pipeline` with the collectives of each target. For each mesh and target it prints, of the bytes that a device
-receives and of the predicted time of the collectives in the local program, the mean and worst ratio to those of the
-planner's plan, and how many programs take more and less than that; how many receive something where the plan is local
-(these are in no ratio); and how many take more time than Shardy's collectives, by jaxlib's Shardy in the same run, and
-than the program of the other target. Where shards are so uneven that Shardy's
-collectives would not be right, these are taken on a tensor that is padded, in a column of their own.
+partial sums in the source. Each program is a function that constrains an argument with the source sharding to the
+target sharding, partitioned by `spmd-pipeline` with the collectives of each target. For each mesh and target it prints
+the mean and worst ratio of the bytes that a device receives, and of the predicted time of the collectives in the local
+program, to those of the planner's plan, and the numbers of programs that take more and less than the plan; the number
+of programs that receive data although the plan is local (these are in no ratio); and the numbers of programs that take
+more time than Shardy's collectives, by jaxlib's Shardy in the same run, and than the program of the other target. If
+shards are so uneven that Shardy's collectives would not be correct, those of a padded tensor are used, in a separate
+column.
 
-With `--check` the exit status is 1 where a program takes more time or bytes than the plan, or more time than Shardy's
-collectives on the tensor itself or than the program of the other target, or where a pipeline refuses one.
+With `--check` the exit status is 1 if a program takes more time or bytes than the plan, or more time than Shardy's
+collectives on the tensor itself or than the program of the other target, or if the pipeline fails for a program.
 
-With `--planning-time` no program is made: it prints the processor time that the plans take, without the collection of
-garbage, each by a planner that has planned nothing before.
+With `--planning-time` no program is made: it prints the processor time of the plans, without garbage collection, each
+by a new planner.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MESHES = ((4, 2, 2), (8, 8, 4, 8), (4, 4, 2, 8, 2), (2, 2, 2, 2, 2, 2), (16, 16,
 
 
 def planned(reshards: Sequence[Reshard], model: CostModel) -> list[Cost]:
-    """What the plan for each reshard takes."""
+    """Returns the cost of the plan for each reshard."""
     planner = Planner(model)
     costs = []
     for reshard in reshards:
@@ -56,7 +57,7 @@ def planned(reshards: Sequence[Reshard], model: CostModel) -> list[Cost]:
 
 
 def planning_time(sizes: tuple[int, ...], arguments: argparse.Namespace) -> str:
-    """A row of how long plans for reshards on one mesh take, in milliseconds."""
+    """Returns a row with the times to plan reshards on one mesh, in milliseconds."""
     times = []
     gc.disable()
     for reshard in random_reshards(mesh_of(sizes), arguments.pairs, arguments.seed):
@@ -70,7 +71,7 @@ def planning_time(sizes: tuple[int, ...], arguments: argparse.Namespace) -> str:
 
 
 def measure(sizes: tuple[int, ...], arguments: argparse.Namespace) -> tuple[list[Ratios], str]:
-    """The ratios of each target on one mesh, and the text of the table."""
+    """Returns the ratios of each target on one mesh, and the text of the table."""
     mesh, model = mesh_of(sizes), CostModel()
     reshards = random_reshards(mesh, arguments.pairs, arguments.seed)
     exact, padded = shardy.costs_of(reshards, model)

@@ -4,19 +4,17 @@
 
     python benchmarks/resharding.py [--small | --uneven] [--planning-time] [--torch PYTHON] [--json]
 
-All pairs of shardings along whole axes, or a sample where there are more than `--pairs`. Every planner's steps are
-brought into the moves of `mlir_shard.resharding` and measured by the same functions, and some of them are carried out
-on arrays in which all elements are different. For each planner: how many pairs it has a right plan for; over these, the
-bytes that all devices receive over the least possible, the mean number of collectives, slices not counted, the mean
-time that the cost model predicts, and that time over ours for the same pairs; and the share of all pairs that it plans
-with the least bytes possible. Ours are plans of least time, and plans of fewest bytes. Shardy is
-`sdy-reshard-to-collectives` in jaxlib, upstream is `shard-partition` of the host bindings, DTensor is its min-cost
-planner, where PYTHON has torch.
+The pairs are all pairs of shardings along entire axes, or a sample if there are more than `--pairs`. The steps of every
+planner are converted to the moves of `mlir_shard.resharding` and measured by the same functions, and some of them are
+simulated on arrays in which all elements are different. Prints for each planner the number of pairs with a correct
+plan; over these, the bytes that all devices receive divided by the lower bound, the mean number of collectives, not
+counting slices, the mean time that the cost model predicts, and this time divided by ours for the same pairs; and the
+share of all pairs whose plans attain the lower bound. Ours are plans of least time, and plans of fewest bytes. Shardy
+is `sdy-reshard-to-collectives` in jaxlib, upstream is `shard-partition` of the host bindings, DTensor is its min-cost
+planner, if PYTHON has torch. Fails if another plan takes less time than ours of least time, or fewer bytes than ours of
+fewest bytes, if we have no plan, or if a simulated plan does not deliver.
 
-`--planning-time` measures instead how long planning takes here, also on
-meshes of many axes and of many devices. Fails where another's plan
-takes less time than ours of least time, or fewer bytes than ours of fewest bytes, where we have no plan, or where a
-simulated plan does not deliver.
+`--planning-time` measures instead the time of our planning, also on meshes of many axes and of many devices.
 """
 
 from __future__ import annotations
@@ -39,13 +37,13 @@ from resharding_peers.report import comparison_table, planning_time_table
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 
 MESHES = ((2, 2), (2, 3), (2, 2, 2), (4, 2, 2))
-# By the option that asks for them: sizes that take long to move, that take little, and that blocks do not divide.
+# By option: sizes that take long to move, sizes that take little time, and sizes that give uneven shards.
 SHAPES = {
     "default": ((4096, 4096), (6144, 6144), (4096, 4096), (256, 256, 256)),
     "small": ((64, 64), (96, 96), (64, 64), (16, 16, 16)),
     "uneven": ((1023, 1025), (1023, 1025), (1023, 1025), (99, 101, 103)),
 }
-# Many axes, and 8, 512 and 100,000 devices; of some the sizes are not divided.
+# Meshes of many axes, and of 8, 512 and 100,000 devices; some shards are uneven.
 LARGE = (
     Case((8, 8, 8, 4, 2), (4096, 4096, 4096, 4096)),
     Case((2, 2, 2, 2, 2, 2), (1024, 1024, 1024, 1024)),
@@ -58,7 +56,7 @@ LARGE = (
 
 
 def planners(model: CostModel, torch: str) -> Planners:
-    """All of them; `torch` is the command of a Python that may have torch."""
+    """Returns all planners; `torch` is the command of a Python that may have torch."""
     kinds = {"direct exchange": True, "collectives only": False}
     objectives = {"": Objective.TIME, ", fewest bytes": Objective.BYTES}
     return Planners(

@@ -1,15 +1,15 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A scanned, rematerialized, tensor-parallel train step of JAX made local: bytes beside those of XLA's partitioner.
+"""A partitioned train step of JAX, scanned, rematerialized and tensor-parallel: its bytes beside those of XLA.
 
     python benchmarks/scanned_step.py [--layers 4] [--meshes 2x4] [--width 64] [--hidden 128] [--batch 8] [--run]
 
 The layers of a perceptron with residuals are one `lax.scan` whose body is a `jax.checkpoint` with sharding constraints
 in it, so that JAX lowers functions called from the bodies of loops. The step is gradient descent on the mean square of
 the output. Prints the bytes that a device receives in each kind of collective, in all iterations, in the local program
-of both targets and in what XLA compiles. With `--run` the StableHLO program runs on virtual devices, and is compared
-with JAX on one device. The exit status is 1 where a target receives more bytes than XLA's program or than the other
-target, or where a result differs.
+of both targets and in XLA's compiled program. With `--run` the StableHLO program runs on virtual devices, and is
+compared with JAX on one device. The exit status is 1 if a target receives more bytes than XLA's program or than the
+other target, or if a result differs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TARGETS = ("shard", "stablehlo")
 
 
 def step(weights: Any, x: Any) -> Any:
-    """One step: the weights after it, and the loss."""
+    """Computes one step; returns the weights after it, and the loss."""
     import jax
     import jax.numpy as jnp
     from jax.sharding import PartitionSpec as P
@@ -58,7 +58,7 @@ def step(weights: Any, x: Any) -> Any:
 
 
 def inputs(arguments: argparse.Namespace) -> tuple[dict[str, Any], Any]:
-    """Weights and activations."""
+    """Returns random weights and activations."""
     generator = np.random.default_rng(0)
 
     def one(*shape: int) -> Any:
@@ -69,7 +69,7 @@ def inputs(arguments: argparse.Namespace) -> tuple[dict[str, Any], Any]:
 
 
 def lowered_step(arguments: argparse.Namespace, shape: Sequence[int]) -> Any:
-    """The step lowered by JAX for a mesh of data by model."""
+    """Returns the step lowered by JAX for a mesh of data by model."""
     import jax
     from jax.sharding import NamedSharding
     from jax.sharding import PartitionSpec as P
@@ -87,7 +87,7 @@ def lowered_step(arguments: argparse.Namespace, shape: Sequence[int]) -> Any:
 
 
 def spelled(received: Counter[str]) -> str:
-    """The bytes of all, and of each kind."""
+    """Returns the total bytes and those of each kind as text."""
     kinds = ", ".join(f"{kind} {count:,} B" for kind, count in sorted(received.items()))
     return f"{received.total():,} B ({kinds})"
 
@@ -113,7 +113,7 @@ def measure(arguments: argparse.Namespace, shape: tuple[int, int]) -> bool:
 
 
 def is_right(arguments: argparse.Namespace, shape: tuple[int, int]) -> bool:
-    """Compares the results of the StableHLO program with those of JAX without sharding."""
+    """Prints whether the results of the StableHLO program equal those of JAX without sharding, and returns it."""
     import jax
 
     arrays = inputs(arguments)
@@ -132,7 +132,7 @@ def is_right(arguments: argparse.Namespace, shape: tuple[int, int]) -> bool:
 
 
 def mesh_shape(text: str) -> tuple[int, int]:
-    """The devices along data and along model, of a text such as 2x4; ValueError where they are not 8."""
+    """Reads the devices along data and along model, as 2x4; raises ValueError if they are not 8."""
     data, model = map(int, text.split("x"))
     if data * model != _DEVICES:
         raise ValueError(f"{text} is not a mesh of {_DEVICES} devices")

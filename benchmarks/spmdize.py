@@ -1,18 +1,18 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long it takes to make the gradient of a transformer local: beside the C++ Shardy in jaxlib, and by devices.
+"""The time to partition the gradient of a transformer: beside the C++ Shardy in jaxlib, and by number of devices.
 
     python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5] [--rounds 3]
     python benchmarks/spmdize.py --model moe [--layers 32]
 
-The whole pipeline, from annotations to the program of one device, on the parsed module; Shardy's is its import
-pipeline, propagation, its export pipeline with collectives, and what makes these StableHLO's. Each side and number of
-devices has a process of its own and parses anew for every measurement. The sides are measured in turn, in rounds,
-since the speed of a shared machine changes. Prints medians over the rounds, in seconds, and their ratios: planned anew,
-with the plans of earlier runs evicted, and then again in the same process, which has them cached. Groups of devices of
-StableHLO's collectives list all devices, so that those programs grow with the mesh; `shard`'s do not.
+The entire pipeline, from annotations to the local program, is measured on the parsed module; Shardy's is its import
+pipeline, propagation, its export pipeline with collectives, and the passes that convert these to StableHLO. Each side
+and number of devices has a separate process and parses the module again for every measurement. The sides are measured
+in turn, in rounds, because the speed of a shared machine changes. Prints medians over the rounds, in seconds, and their
+ratios: with new plans, the plans of earlier runs evicted, and again in the same process with cached plans. The groups
+of StableHLO's collectives list all devices, so that these programs grow with the mesh; those of `shard` do not.
 
-With `--model` it is the train step of `llama_step.py` on 512 devices: `llama` on three axes, `moe` on five.
+With `--model` the program is the train step of `llama_step.py` on 512 devices: `llama` on three axes, `moe` on five.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from train_steps.moe import MoeSizes
 from transformer import DEVICES, lowered_gradient
 
 STEP_DEVICES = 512
-"""Those of a train step."""
+"""The number of devices of a train step."""
 
-# The text of a program whose groups list 100,000 devices is not worth waiting for.
+# Printing a program whose groups list 100,000 devices would take too long.
 AGAIN = OURS.replace("    mlir_shard.print_module,", "    lambda module: None,")
 _RUN = "lambda module: mlir_shard.run("
 ANEW = f"""
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def program(model: str, layers: int) -> str:
-    """The annotated module of a model of so many layers."""
+    """Returns the text of the annotated module of a model with this number of layers."""
     if model == "gradient":
         return lowered_gradient(layers)
     step.prepare(STEP_DEVICES)
@@ -111,9 +111,9 @@ def program(model: str, layers: int) -> str:
 
 
 def in_turn(sides: Mapping[str, tuple[str, Path, str]], arguments: argparse.Namespace) -> dict[str, float]:
-    """The median seconds of each side, a program, a file and a pipeline, over rounds in which each has its turn.
+    """Returns the median seconds of each side, a script, a file and a pipeline, over rounds in which all sides run.
 
-    NaN for a side whose process crashes.
+    The result is NaN for a side whose process crashes.
     """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(arguments.rounds):

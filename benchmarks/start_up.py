@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Start-up: the processor time, user and system, of the commands as processes, beside the host's own, in one run.
+"""Start-up: the processor time, user and system, of the commands as processes, beside that of the host, in one run.
 
     python benchmarks/start_up.py [--repeat 15]
 
 `host` is a Python process that imports the bindings, makes a context with all dialects and parses an empty module. The
-small program is the example of the README. The misspelt flag comes behind the other arguments of the command. An editor
-starts shard-lsp, and ends it when it has been told what it can do. Prints medians.
+small program is the example of the README. The misspelt flag comes after the other arguments of the command. The editor
+starts shard-lsp, requests its capabilities and ends it. Prints medians.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 """
 
 
-# What a command needs beside flags, `{}` for a file with the small program; None if it needs nothing.
+# The required arguments of a command, `{}` for a file with the small program; None if it requires none.
 COMMANDS: dict[str, list[str] | None] = {
     "shard-opt": ["{}"],
     "shard-run": ["{}"],
@@ -57,13 +57,13 @@ EDITOR = [
 
 
 def requests() -> bytes:
-    """What an editor says that starts a server and ends it."""
+    """Returns the messages of an editor that starts a server and ends it."""
     bodies = [json.dumps({"jsonrpc": "2.0", **one}) for one in EDITOR]
     return "".join(f"Content-Length: {len(body)}\r\n\r\n{body}" for body in bodies).encode()
 
 
 def processor_seconds(command: list[str], repeat: int, status: int = 0, given: bytes = b"module {}") -> float:
-    """The median processor time of a command, which has to exit with `status`."""
+    """Returns the median processor time of a command, which must exit with `status`."""
     times = []
     for _ in range(repeat):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -76,12 +76,12 @@ def processor_seconds(command: list[str], repeat: int, status: int = 0, given: b
 
 
 def with_program(arguments: list[str] | None, program: Path) -> list[str]:
-    """The arguments of a command on a program."""
+    """Returns the arguments of a command, with the file of a program for `{}`."""
     return [str(program) if argument == "{}" else argument for argument in arguments or ()]
 
 
 def command_of(name: str) -> list[str]:
-    """What to run for a command."""
+    """Returns the command line that runs a command."""
     return [sys.executable, "-m", f"mlir_shard.tools.{name.replace('-', '_')}"]
 
 

@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A training loop of a compiled program, whose ranks stay up, beside one that starts the ranks for each step.
+"""A training loop of a compiled program whose ranks keep running, beside one that starts the ranks for each step.
 
     python benchmarks/training_loop.py --steps 100
 
 The step is that of a transformer of one block, with cross-entropy and SGD, from JAX and from
 PyTorch, on a 2x2 mesh of MPI ranks. Both loops run the same compiled program; the second one closes it after each step.
-Prints the median seconds of a step and how far the losses are from those on one device.
+Prints the median seconds of a step and the difference of the losses from those on one device.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RATE = 0.1
 
 
 def jax_step(params: dict[str, Any], tokens: Any, targets: Any) -> Any:
-    """A step in JAX."""
+    """Computes a step in JAX."""
 
     def loss(params: dict[str, Any]) -> Any:
         x = params["embed"][tokens]
@@ -66,7 +66,7 @@ def jax_step(params: dict[str, Any], tokens: Any, targets: Any) -> Any:
 
 
 def torch_step(params: dict[str, torch.Tensor], tokens: torch.Tensor, targets: torch.Tensor) -> Any:
-    """The same step in PyTorch."""
+    """Computes the same step in PyTorch."""
 
     def loss(params: dict[str, torch.Tensor]) -> torch.Tensor:
         x = torch.nn.functional.embedding(tokens, params["embed"])
@@ -81,7 +81,7 @@ def torch_step(params: dict[str, torch.Tensor], tokens: torch.Tensor, targets: t
 
 
 def loop(step: Callable[..., Any], params: Any, tokens: Any, targets: Any, steps: int) -> tuple[list[float], float]:
-    """The losses of some steps, and the median seconds of one."""
+    """Returns the losses of some steps, and the median seconds of one."""
     losses, seconds = [], []
     for _ in range(steps):
         begin = time.perf_counter()
@@ -114,7 +114,7 @@ def measure(name: str, program: Any, local: Callable[..., Any], arguments: Any, 
 
 
 def main() -> None:
-    """Measures both."""
+    """Measures the step of JAX and that of PyTorch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100)
     steps = parser.parse_args().steps

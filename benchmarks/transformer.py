@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transformer in JAX, annotated for a mesh of data by model, 8 devices: what benchmarks measure on."""
+"""A transformer in JAX, annotated for a mesh of data by model with 8 devices, for benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEVICES = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """Those of a transformer; heads and hidden are sharded along model, the batch along data."""
+    """The sizes of a transformer; heads and hidden are sharded along model, the batch along data."""
 
     width: int = 256
     heads: int = 8
@@ -35,7 +35,7 @@ class Transformer:
     sharding: Any
 
     def lower(self, function: Callable[..., Any]) -> Any:
-        """The function lowered by JAX for the mesh."""
+        """Returns the function lowered by JAX for the mesh."""
         import jax
 
         return jax.jit(function, in_shardings=(self.shardings, self.sharding)).lower(self.parameters, self.x)
@@ -44,9 +44,9 @@ class Transformer:
 def transformer(
     layers: int, sizes: Sizes | None = None, mesh_shape: tuple[int, int] = (2, 4), *, growing: bool = False
 ) -> Transformer:
-    """On so many devices along data and along model. The first call in a process sets how many devices JAX sees.
+    """Returns a transformer on a mesh of data by model. The first call in a process sets the number of JAX's devices.
 
-    `growing` has each layer wider than the one before, on a shorter sequence: none repeats the shapes of another.
+    If `growing`, each layer is wider than the previous one, on a shorter sequence, so that no two have the same shapes.
     """
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -115,7 +115,7 @@ def transformer(
 
 
 def lowered_gradient(layers: int, devices: int = DEVICES, *, growing: bool = False) -> str:
-    """The text of a module of about 320 operations a layer; for more devices data and the batch are larger."""
+    """Returns a module of about 320 operations a layer, as text; more devices make data and the batch larger."""
     data = devices // 4
     model = transformer(layers, Sizes(batch=4 * data), growing=growing)
     import jax

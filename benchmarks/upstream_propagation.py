@@ -4,12 +4,13 @@
 
     python benchmarks/upstream_propagation.py [--traversal backward-forward] [--ops]
 
-The programs are those of `upstream_programs/`, with few annotations; `--ops` takes instead each op in
-`tools/rule_examples/`, once for each dimension of an operand, with that one sharded, and prints no table. Upstream
-gets them in its own form, and what we decide is brought into that form too, so both are read alike. For each program:
-how many tensors each side shards, and of the axes that upstream puts on dimensions, how many we put there too (same),
-use for another dimension of the tensor or leave out as another axis is on that dimension (other), or leave out
-(missing); apart from these, how many split a dimension of size one (size 1). Fails where one is missing.
+The programs are those of `upstream_programs/`, with few annotations; with `--ops` they are instead the ops in
+`tools/rule_examples/`, once for each dimension of an operand, which is sharded, and no table is printed. Upstream gets
+the programs in its own form, and our shardings are converted to this form, so that both are read by the same code.
+Prints for each program the number of tensors that each side shards, and of the axes that upstream puts on dimensions,
+the number that we put there too (same), use for another dimension of the tensor or leave out because another axis is on
+that dimension (other), or leave out (missing); axes that split a dimension of size one are counted separately (size 1).
+Fails if an axis is missing.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ OPS = Path(__file__).parent.parent / "tools" / "rule_examples"
 IN_UPSTREAM_FORM = "convert-sdy-to-shard{partial=true}"
 HERE = "convert-shard-to-sdy,sdy-apply-sharding-constraints,sdy-user-priority-propagate,sdy-close-shardings"
 
-# Here upstream ends the process, so it is not asked.
+# Upstream crashes on these programs, so it does not run them.
 CRASHES = ("tosa.mul operand 0 dim 1",)
 
-# The axes of each dimension that one annotation of a tensor gives it.
+# The axes of each dimension in an annotation of a tensor.
 Axes = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program in sdy's form; `sharded` is the argument and dimension to shard, besides what its text says."""
+    """A program in sdy's form; `sharded` is an argument and dimension to shard, besides those in its text."""
 
     name: str
     text: str
     sharded: tuple[int, int] | None = None
 
     def parse(self, context: Any) -> Any:
-        """The module, in upstream's form."""
+        """Returns the module, in upstream's form."""
         module = mlir_shard.parse(self.text, context)
         if self.sharded is not None:
             number, dim = self.sharded
@@ -63,7 +64,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A tensor and its annotations: that of the tensor itself, or without one those of its users."""
+    """A tensor and its annotations: that of the tensor itself or, if it has none, those for its users."""
 
     name: str
     shape: tuple[int, ...]
@@ -77,9 +78,9 @@ class Annotated:
 
 @dataclass
 class Comparison:
-    """What both sides made of one program: how many tensors they shard, and the kinds of upstream's axes.
+    """The results of both sides for one program: the numbers of sharded tensors, and the kinds of upstream's axes.
 
-    `refusal` is upstream's error; then we alone shard.
+    `refusal` is upstream's error; if it is set, only our results are counted.
     """
 
     program: Program
@@ -93,7 +94,7 @@ class Comparison:
     refusal: str | None = None
 
     def add(self, theirs: Annotated, ours: Annotated) -> None:
-        """Counts what upstream says of one tensor, beside what we say of it."""
+        """Counts the axes in upstream's annotations of one tensor, compared with ours."""
         self.upstream += theirs.is_sharded
         taken = ours.annotations[0] if ours.annotations else ()
         used = {axis for axes in taken for axis in axes}
@@ -113,7 +114,7 @@ class Comparison:
 
 
 def programs(folder: Path = PROGRAMS) -> Iterator[Program]:
-    """The programs in the files of a folder, `// -----` between them, the name in the first line of each."""
+    """Yields the programs in the files of a folder, which `// -----` separates; the first line is the name."""
     for file in sorted(folder.glob("*.mlir")):
         for text in file.read_text().split("// -----\n"):
             name = text.strip().splitlines()[0].removeprefix("// ")
@@ -121,7 +122,7 @@ def programs(folder: Path = PROGRAMS) -> Iterator[Program]:
 
 
 def ops(context: Any, folder: Path = OPS) -> Iterator[Program]:
-    """Each op that the table of rules has an example of, with one dimension of one operand sharded in two."""
+    """Yields the ops in the examples of the table of rules, with one dimension of one operand sharded in two."""
     for file in sorted(folder.glob("*.mlir")):
         for function in re.split(r"(?m)^(?=func\.func)", file.read_text())[1:]:
             text = f'sdy.mesh @mesh = <["x"=2]>\n{function}'
@@ -137,7 +138,7 @@ def ops(context: Any, folder: Path = OPS) -> Iterator[Program]:
 
 
 def compare(program: Program, context: Any, traversal: str = "backward-forward") -> Comparison:
-    """Both propagations on one program."""
+    """Compares both propagations on one program."""
     module = program.parse(context)
     mlir_shard.run(module, f"builtin.module({HERE},convert-sdy-to-shard)")
     mine = annotated(module)
@@ -158,7 +159,7 @@ def compare(program: Program, context: Any, traversal: str = "backward-forward")
 
 
 def annotated(module: Any) -> list[Annotated]:
-    """The tensors of a function in the order of its text, with their annotations."""
+    """Returns the tensors of a function in the order of its text, with their annotations."""
     block = _function(module).regions[0].blocks[0]
     found = [(f"argument {index}", argument) for index, argument in enumerate(block.arguments)]
     own = [op.operation for op in block.operations if not op.operation.name.startswith("shard.")]
@@ -187,7 +188,7 @@ def _function(module: Any) -> Any:
 
 
 def report(comparisons: list[Comparison], *, rows: bool = True) -> bool:
-    """Prints the table, with a row for each program, and what differs; whether nothing is missing."""
+    """Prints the table, with a row for each program, and the differences; returns whether no axis is missing."""
     if rows:
         _print_rows(comparisons)
     accepted = [one for one in comparisons if one.refusal is None]
@@ -222,7 +223,7 @@ def _print_rows(comparisons: list[Comparison]) -> None:
 
 
 def main() -> int:
-    """Runs the benchmark; 1 where something upstream shards is missing here."""
+    """Runs the benchmark; returns 1 if an axis of upstream's shardings is missing here."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     choices = ("forward", "backward", "forward-backward", "backward-forward")
     parser.add_argument("--traversal", choices=choices, default="backward-forward", help="upstream's option")

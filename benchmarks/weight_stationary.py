@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The two-dimensional weight-stationary feed-forward layer, made local here and by upstream's passes.
+"""The two-dimensional weight-stationary feed-forward layer, partitioned here and by upstream's passes.
 
     python benchmarks/weight_stationary.py
 
-docs/examples/weight_stationary.mlir, annotated on its inputs, weights and output, is made local here, run on four MPI
-ranks and compared with itself without sharding. The same layer goes through upstream's `sharding-propagation` and
-`shard-partition`, with these annotations and with those in between that they need. Prints the collectives of each, and
-whether they are those of figure 2b of arXiv:2211.05102. The exit status is 1 where the ones made here are not, or a
-result is wrong.
+docs/examples/weight_stationary.mlir, annotated on its inputs, weights and output, is partitioned here, run on four MPI
+ranks and compared with NumPy. The same layer is partitioned by upstream's `sharding-propagation` and `shard-partition`,
+with these annotations and with the annotations on intermediate values that they need. Prints the collectives of each,
+and whether they are those of figure 2b of arXiv:2211.05102. The exit status is 1 if ours are not, or if a result is
+wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UPSTREAM = {
 }
 _PARTITION = "func.func(sharding-propagation,shard-partition),shard-optimize-communication"
 
-# Of the input along y, of the hidden layer along x, before its activation and after, and of the output along y.
+# The input along y, the hidden layer along x, before and after its activation, and the output along y.
 _DERIVED = [
     (CollectiveKind.ALL_GATHER, 256),
     (CollectiveKind.REDUCE_SCATTER, 1024),
@@ -44,14 +44,14 @@ _DERIVED = [
 
 
 def local_report(file: Path, pipeline: str) -> CommunicationReport:
-    """What a module communicates after the pipeline; PassFailure where that fails."""
+    """Returns the communication of a module after the pipeline; raises PassFailure if the pipeline fails."""
     module = mlir_shard.parse(file.read_text(), mlir_shard.create_context())
     mlir_shard.run(module, f"builtin.module({pipeline})")
     return communication_report(module.operation)
 
 
 def is_derived(title: str, report: CommunicationReport) -> bool:
-    """Prints the collectives and whether they are the paper's."""
+    """Prints the collectives and whether they are the paper's; returns the latter."""
     found = [(one.communication.kind, one.communication.bytes_received) for one in report.collectives]
     listed = ", ".join(f"{kind.value} {size} B" for kind, size in found)
     verdict = "as derived" if found == _DERIVED else "not as derived"
@@ -60,7 +60,7 @@ def is_derived(title: str, report: CommunicationReport) -> bool:
 
 
 def is_right() -> bool:
-    """Runs the layer on four ranks, and compares."""
+    """Runs the layer on four ranks; prints and returns whether the result equals NumPy's."""
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(shape).astype(np.float32) for shape in ((8, 32), (32, 128), (128, 32))]
     module = mlir_shard.parse(_LAYER.read_text(), mlir_shard.create_context())

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Timing a program of one rank in this process beside other libraries, on one core.
+"""Timing of a program of one rank in this process beside other libraries, on one core.
 
 Import this before numpy and JAX: it sets their number of threads.
 """
@@ -29,14 +29,14 @@ from mlir_shard.runtime.lowering.lowering_process import LoweringProcess
 def ours(text: str) -> Callable[[Sequence[Any]], list[Any]]:
     """Compiles the function `main` of a module without sharding for this process."""
     module = mlir_shard.parse(text, mlir_shard.create_context())
-    # One device has no shardings, which is reported.
+    # The compilation warns that the program has no shardings.
     with contextlib.redirect_stderr(io.StringIO()):
         program = compile_module(module, with_unsharded=False, lower=LoweringProcess()).sharded
     return Executable(program)
 
 
 def in_turn(functions: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """The median seconds of a call of each."""
+    """Calls the functions in turn; returns the median seconds of a call of each."""
     times: list[list[float]] = [[] for _ in functions]
     begin = time.perf_counter()
     while len(times[0]) < 5 or time.perf_counter() - begin < seconds:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Planners compared on the reshards of a case."""
+"""The comparison of planners on the reshards of a case."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
 from resharding_peers.peer_plan import Measure, Measured, PeerPlan, Refusal, delivers
 
 WRONG = "wrong"
-"""The reason why a planner has no plan where it believes to have one, but that leads elsewhere."""
+"""The reason why a planner has no plan if its plan does not lead to the target."""
 
-# None where what it needs is not installed.
+# None if the requirements of the planner are not installed.
 PlanAll = Callable[[Case, Sequence[Pair]], "list[PeerPlan | Refusal] | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a planner makes of a pair: its plan and what that takes, or why it has none."""
+    """The result of a planner for a pair: its plan and the plan's measures, or the reason why it has none."""
 
     plan: PeerPlan | None
     measured: Measured | None
@@ -33,11 +33,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a planner makes of all pairs of a case; means and sums are over those that it plans.
+    """The results of a planner for all pairs of a case; means and sums are over the pairs that it plans.
 
-    `at_bound` is the share of all pairs; `collectives` and `time`, in seconds, are means; `our_time` is the mean
-    predicted time of our plan for the same pairs. `undelivered` counts the plans among `simulated` that did not bring
-    each element where it has to be.
+    `at_bound` is a share of all pairs; `collectives` and `time`, in seconds, are means; `our_time` is the mean
+    predicted time of our plan for the same pairs. `undelivered` is the number of plans among `simulated` that did not
+    bring each element to its target.
     """
 
     planner: str
@@ -74,7 +74,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The rows of a case, ours first, and where a peer wins; `missing` are the planners that are not installed."""
+    """The rows of a case, ours first, and the pairs that a peer wins; `missing` are planners that are not installed."""
 
     case: Case
     pairs: int
@@ -85,33 +85,33 @@ class Comparison:
 
     @property
     def failures(self) -> int:
-        """How many pairs a peer wins, we have no plan for, or any plan did not deliver in the simulation."""
+        """The number of pairs that a peer wins, that we have no plan for, or whose plan failed in the simulation."""
         unplanned = sum(self.pairs - row.planned for row in self.ours)
         return len(self.losses) + unplanned + sum(row.undelivered for row in (*self.ours, *self.peers))
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """One of our planners: how it plans, and what its plans have the least of, time or bytes."""
+    """One of our planners: the function that plans, and its objective, time or bytes."""
 
     plan_all: PlanAll
     objective: Objective
 
     def cost(self, measured: Measured) -> float:
-        """Microseconds or bytes."""
+        """Returns the microseconds or the bytes of a plan."""
         return measured.time * 1e6 if self.objective is Objective.TIME else measured.total_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Planners:
-    """How to plan, by the name of the planner; the first of `ours` is what times are compared with."""
+    """The functions that plan, by the name of the planner; times are compared with the first of `ours`."""
 
     ours: dict[str, Ours]
     peers: dict[str, PlanAll]
 
 
 def compare(case: Case, pairs: Sequence[Pair], planners: Planners, model: CostModel, sample: int) -> Comparison:
-    """Every planner on every pair; `sample` plans of each are simulated."""
+    """Runs every planner on every pair; simulates `sample` plans of each."""
     measure = Measure(model)
     planned: dict[str, list[Planned]] = {}
     missing = []
@@ -184,7 +184,7 @@ def _row(
 
 
 def _simulated(plans: Sequence[Planned], case: Case, pairs: Sequence[Pair], sample: int) -> Iterator[bool]:
-    """Whether plans deliver, of a sample; what holds for blocks without padding holds for the smallest such tensor."""
+    """Yields whether plans of a sample deliver; for even shards, the smallest tensor with even shards is simulated."""
     devices = prod(case.sizes)
     if all(size % devices == 0 for size in case.shape):
         case = replace(case, shape=(devices,) * len(case.shape))

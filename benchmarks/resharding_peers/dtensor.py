@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reshards by the min-cost planner of PyTorch's DTensor, in a process of its own, where torch is installed."""
+"""Reshards by the min-cost planner of PyTorch's DTensor, in a separate process with torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLANNER = Path(__file__).with_name("dtensor_planner.py")
 
 
 def plans(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[PeerPlan | Refusal] | None:
-    """The collectives for each pair; None where `interpreter`, a command that runs Python, has no torch."""
+    """Returns the collectives for each pair; None if `interpreter`, a command that runs Python, has no torch."""
     request = json.dumps([case.sizes, case.shape, [(pair.source, pair.target) for pair in pairs]])
     planner = _planner(interpreter)
     assert planner.stdin is not None and planner.stdout is not None
@@ -34,7 +34,7 @@ def plans(case: Case, pairs: Sequence[Pair], interpreter: str) -> list[PeerPlan 
 
 @functools.cache
 def _planner(interpreter: str) -> subprocess.Popen[str]:
-    """The process of an interpreter, which has imported torch and ends with this one."""
+    """Starts the process of an interpreter, which imports torch and ends with this process."""
     return subprocess.Popen([interpreter, str(_PLANNER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans reshards with PyTorch, for another process: this file runs on its own.
+"""Plans reshards with PyTorch for another process; this file is a program.
 
 Reads lines of JSON, [sizes of the mesh axes, shape, [[source, target], ...]], where a sharding is the mesh axes of each
-dimension. Writes for each line the steps of each pair, [mesh axes, dimension they leave or null, dimension they go to
-or null]; null where there is no torch, or none with this planner. There is a flattened mesh for each part of the mesh,
-so that gathers are merged where that can be.
+dimension. Writes for each line the steps of each pair, [mesh axes, source dimension or null, target dimension or null];
+null if torch is not installed, or does not have this planner. Each part of the mesh has a flattened mesh, so that
+gathers are merged if possible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Dims = list[list[int]]
 
 
 def plan(sizes: list[int], shape: list[int], pairs: list[tuple[Dims, Dims]]) -> list[Any]:
-    """The steps of each pair."""
+    """Returns the steps of each pair."""
     import torch
     from torch import distributed
     from torch.distributed.device_mesh import init_device_mesh
@@ -66,7 +66,7 @@ def _step(info: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Answers the requests on standard input, each in a fork: torch has one world of ranks in a process."""
+    """Answers the requests on standard input, each in a fork, because torch has one world of ranks per process."""
     with contextlib.suppress(ImportError):
         importlib.import_module("torch.distributed.tensor")
     for request in sys.stdin:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Local programs of one reshard each, by the whole pipeline, and what their collectives take."""
+"""Local programs of one reshard each, made by the entire pipeline, and the costs of their collectives."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TARGETS = ("shard", "stablehlo")
 class Cost:
     """The bytes that a device receives, if the same one receives most in each collective, and predicted seconds.
 
-    collectives: their kinds, in the order of the program; the messages of one exchange are as many collectives, of
-    which it is known which devices receive them.
+    collectives: the kinds, in the order of the program; each message of an exchange is a collective, whose receivers
+    are known.
     """
 
     bytes_received: int
@@ -34,10 +34,10 @@ class Cost:
 
 
 def program_costs(reshards: Sequence[Reshard], mesh: Mesh, target: str, model: CostModel) -> list[Cost | None]:
-    """The cost of the collectives in the local program of each reshard, None where the pipeline refuses it.
+    """Returns the cost of the collectives in the local program of each reshard, None if the pipeline fails for it.
 
-    All are functions of one module. Uneven shards are made from a replicated argument and reduced to a scalar, as
-    StableHLO's programs take and return even shards alone; what this reduction takes is subtracted.
+    All are functions of one module. Uneven shards are made from a replicated argument and reduced to a scalar, because
+    StableHLO's programs take and return only even shards; the cost of this reduction is subtracted.
     """
     costs: list[Cost | None] = [None] * len(reshards)
     _measure(list(enumerate(reshards)), mesh, target, model, costs)
@@ -55,7 +55,7 @@ def _measure(
         mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={target}}})")
         report = communication_report(module.operation, model)
     except PassFailure:
-        # One that is refused ends the pass for all of its module.
+        # If the pass fails for one reshard, it fails for the entire module.
         half = len(numbered) // 2
         for part in (numbered[:half], numbered[half:]) if half else ():
             _measure(part, mesh, target, model, costs)
@@ -91,7 +91,7 @@ def _functions(number: int, reshard: Reshard) -> list[str]:
     sharded = [
         f"  %0 = sdy.sharding_constraint %arg {source} : {reshard.type}",
         f"  %1 = stablehlo.negate %0 : {reshard.type}",
-        # Else propagation may have it negated as the target has it, of which the argument has everything.
+        # Otherwise propagation may give the operand of the negation the target sharding, which needs no communication.
         f"  %2 = sdy.sharding_constraint %1 {source} : {reshard.type}",
         *_reduced("%2", reshard),
     ]
@@ -114,7 +114,7 @@ def _reduced(value: str, reshard: Reshard) -> list[str]:
 
 
 def _replicated(name: str, body: Sequence[str], reshard: Reshard) -> list[str]:
-    """A function that takes a replicated tensor and returns a scalar."""
+    """Returns the lines of a function that takes a replicated tensor and returns a scalar."""
     whole = TensorSharding.fully_closed(len(reshard.source.shape), MESH)
     return [f"func.func @{name}(%arg: {reshard.type} {_attribute(whole)}) -> tensor<f32> {{", *body, "}"]
 

@@ -14,7 +14,7 @@ from resharding_peers.peer_plan import PeerPlan, Refusal
 
 
 def plans(case: Case, pairs: Sequence[Pair], model: CostModel, exchange: bool) -> list[PeerPlan | Refusal]:
-    """The plan for each pair, with direct exchange or only with collectives."""
+    """Returns the plan for each pair, with direct exchange or only with collectives."""
     planner = Planner(model, uses_direct_exchange=exchange)
     return [_peer_plan(case, pair, planner) for pair in pairs]
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The reshards that planners are compared on: pairs of shardings along whole mesh axes."""
+"""The reshards for the comparison of planners: pairs of shardings along entire mesh axes."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class Case:
         return mesh_of(self.sizes)
 
     def sharding(self, dims: Dims) -> TensorSharding:
-        """The sharding along the axes at these positions."""
+        """Returns the sharding along the axes at these positions."""
         names = self.mesh.axis_names
         return TensorSharding.closed_with(([AxisRef(names[axis]) for axis in axes] for axes in dims), MESH)
 
     def layout(self, dims: Dims) -> TensorLayout:
-        """The tensor under that sharding."""
+        """Returns the layout of the tensor with the sharding along these axes."""
         return TensorLayout(self.sharding(dims), self.mesh, self.shape)
 
     def pairs(self, most: int, seed: int) -> list[Pair]:
-        """All pairs of shardings, or a sample where there are more than `most`."""
+        """Returns all pairs of shardings, or a sample if there are more than `most`."""
         all_dims = every_sharding(len(self.sizes), len(self.shape))
         numbers: list[int] | range = range(len(all_dims) ** 2)
         if len(numbers) > most:
@@ -70,12 +70,12 @@ class Case:
 
 
 def mesh_of(sizes: Sequence[int]) -> Mesh:
-    """The mesh with axes "a", "b", ... of these sizes."""
+    """Returns the mesh with axes "a", "b", ... of these sizes."""
     return Mesh(zip("abcdefgh", sizes, strict=False))
 
 
 def every_sharding(num_axes: int, rank: int) -> list[Dims]:
-    """Every way to give some of the axes, in some order, to the dimensions."""
+    """Returns all assignments of some of the axes, in any order, to the dimensions."""
     found = []
     for count in range(num_axes + 1):
         for order in permutations(range(num_axes), count):
@@ -85,5 +85,5 @@ def every_sharding(num_axes: int, rank: int) -> list[Dims]:
 
 
 def listed(dims: Dims) -> str:
-    """The axes as nested lists, in the manner of the shard dialect."""
+    """Returns the axes as nested lists, in the syntax of the shard dialect."""
     return str([list(axes) for axes in dims])

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a planner does with a reshard, as moves on a grid, and the one measure for all of them."""
+"""The plan of a planner for a reshard, as moves on a grid, and a common measure of all plans."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class PeerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a planner has no plan."""
+    """The reason why a planner has no plan."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What moves take.
+    """The measures of the moves of a plan.
 
     total_bytes: received by all devices together; bytes_received: by a device, if the same one received most in each
-    move; collectives: how many there are, a slice is none; time: predicted seconds.
+    move; collectives: the number of moves except slices; time: predicted seconds.
     """
 
     total_bytes: int
@@ -52,14 +52,14 @@ class Measured:
 
 
 class Measure:
-    """Measures plans; steps that come up again are measured once."""
+    """A function that measures plans; equal steps are measured once."""
 
     def __init__(self, cost_model: CostModel) -> None:
         self._cost_model = cost_model
         self._known: dict[tuple[Grid, tuple[int, ...], Move, Placement], tuple[Placement, StepCost]] = {}
 
     def __call__(self, plan: PeerPlan, source: TensorLayout, target: TensorLayout) -> Measured:
-        """What a plan takes; ValueError where a move cannot be, or the last does not lead to the target."""
+        """Measures a plan; raises ValueError if a move is impossible, or the last one does not lead to the target."""
         total_bytes, bytes_received, collectives, time = 0, 0, 0, 0.0
         now = plan.grid.placement(source.sharding)
         for move in plan.moves:
@@ -81,13 +81,13 @@ class Measure:
 
 
 def is_slice(move: Move) -> bool:
-    """Whether devices only keep a part of what they have."""
+    """Returns whether a move only slices the shards of devices."""
     steps = move.steps if isinstance(move, Together) else (move,)
     return all(isinstance(step, AllSlice) for step in steps)
 
 
 def delivers(plan: PeerPlan, pair: Pair, case: Case) -> bool:
-    """Whether the moves bring each element where it has to be, carried out with elements that are all different."""
+    """Returns whether the moves bring each element to its target, in a simulation with distinct elements."""
     tensor = GridTensor(plan.grid, case.shape, ELEMENT_SIZE)
     before, after = (plan.grid.placement(case.sharding(dims)) for dims in (pair.source, pair.target))
     values = np.arange(np.prod(case.shape), dtype=np.int64).reshape((1, *case.shape))

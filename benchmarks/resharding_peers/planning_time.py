@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long planning takes, over the pairs of a case."""
+"""The time of planning, over the pairs of a case."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from resharding_peers.pairs import ELEMENT_SIZE, Case, Pair
 
 @dataclass(frozen=True, slots=True)
 class PlanningTime:
-    """Processor seconds for a plan and its figures: quantiles over `pairs` plans, and how many are proved optimal.
+    """Processor seconds for a plan and its figures: quantiles over `pairs` plans, and the number proved optimal.
 
-    As `timeit` does, without the collection of garbage, most of which the other planners of the benchmark have made.
+    Garbage collection is disabled, as in `timeit`, because most garbage is from the benchmark's other planners.
     `gap` is the largest share by which a plan may cost more than the best.
     """
 
@@ -34,7 +34,7 @@ class PlanningTime:
 
 
 def planning_times(case: Case, pairs: Sequence[Pair], model: CostModel) -> list[PlanningTime]:
-    """Each pair planned by a planner of its own, then all by one planner, then all again by that one."""
+    """Times the plans of all pairs: each by a new planner, then all by one planner, then all again by the same one."""
     result = []
     for uses_direct_exchange, kind in ((True, "direct exchange"), (False, "collectives only")):
         one, *others = (Planner(model, uses_direct_exchange=uses_direct_exchange) for _ in range(len(pairs) + 1))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What local programs take, beside plans, Shardy's collectives and the programs of another target."""
+"""The costs of local programs, beside those of plans, Shardy's collectives and the programs of another target."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The mean and the largest of a figure of programs over that of their plans, where the plan has any of it."""
+    """The mean and the largest ratio of a figure of programs to that of their plans, if the latter is not 0."""
 
     mean: float
     worst: float
     above: int
-    """Programs that take more than their plan."""
+    """The number of programs that take more than their plan."""
     below: int
-    """Programs that take less than their plan."""
+    """The number of programs that take less than their plan."""
 
     @staticmethod
     def of(pairs: Iterable[tuple[float, float]]) -> Ratio:
-        """From the figure of each program and of its plan."""
+        """Returns the ratio for pairs of the figure of a program and that of its plan."""
         ratios = [_ratio(one, plan) for one, plan in pairs]
         finite = [ratio for ratio in ratios if ratio < inf] or [1.0]
         above = sum(ratio > 1 + _ROUNDING for ratio in ratios)
@@ -38,10 +38,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """What else is there for each pair, None where it has nothing.
+    """The other costs for each pair, None if one does not exist.
 
-    plans: of the planner; shardy: Shardy's collectives; padded: these on a tensor padded until all shards are full,
-    where they are not right on the tensor itself; other: the program of the other target, if its moves are there.
+    plans: those of the planner; shardy: Shardy's collectives; padded: these on a tensor padded to even shards, if they
+    are not correct on the tensor itself; other: the program of the other target, if it exists.
     """
 
     plans: Sequence[Cost]
@@ -54,8 +54,8 @@ class Peers:
 class Ratios:
     """The programs of a target on a mesh.
 
-    refused: pairs that the pipeline refuses; not_local: programs that receive something where the plan receives
-    nothing; above_shardy, above_padded, above_other: programs that take more time than these, see `Peers`.
+    refused: pairs for which the pipeline fails; not_local: programs that receive data although the plan receives none;
+    above_shardy, above_padded, above_other: programs that take more time than these, see `Peers`.
     """
 
     mesh: str
@@ -69,16 +69,16 @@ class Ratios:
     above_padded: int
     above_other: int
     seconds: float
-    """Processor seconds to compile all."""
+    """The processor seconds to compile all programs."""
 
     @property
     def is_least(self) -> bool:
-        """Whether no program takes more than it has to; padding is not what the planner may do."""
+        """Whether no program takes more than necessary; padded tensors do not count, because the planner cannot pad."""
         above = self.bytes_received.above + self.time.above + self.above_shardy + self.above_other
         return not above + self.refused + self.not_local
 
     def row(self) -> str:
-        """A line of the table that `HEAD` is the first of."""
+        """Returns a line of the table whose heading is `HEAD`."""
         ratios = "".join(
             f"{one.mean:>9.2f}{one.worst:>9.2f}{one.above:>7}{one.below:>7}" for one in (self.bytes_received, self.time)
         )
@@ -98,7 +98,7 @@ HEAD = "\n".join(
 
 
 def compared(mesh: str, target: str, programs: Sequence[Cost | None], peers: Peers, seconds: float) -> Ratios:
-    """The programs of a target beside all else."""
+    """Returns the ratios of the programs of a target to the other costs."""
     done = [(one, plan) for one, plan in zip(programs, peers.plans, strict=True) if one is not None]
     return Ratios(
         mesh,
@@ -116,7 +116,7 @@ def compared(mesh: str, target: str, programs: Sequence[Cost | None], peers: Pee
 def worst_programs(
     reshards: Sequence[Reshard], programs: Sequence[Cost | None], peers: Peers, count: int
 ) -> Iterator[str]:
-    """A line for each of the programs that take the largest multiple of the time of anything that has to be there."""
+    """Yields a line for each of the programs with the largest ratio of their time to that of another cost."""
 
     def excess(index: int) -> float:
         one = programs[index]

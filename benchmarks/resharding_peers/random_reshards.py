@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random reshards: from one sharding along axes and sub-axes of a mesh to another, of even and uneven shards."""
+"""Random reshards between shardings along axes and sub-axes of a mesh, with even and uneven shards."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _CHANGED_LITTLE, _UNEVEN, _UNREDUCED = 0.3, 0.25, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Reshard:
-    """A tensor of f32 from one layout to another on the same mesh; nothing is unreduced in the target."""
+    """A reshard of an f32 tensor between layouts on one mesh; the target has no unreduced axes."""
 
     source: TensorLayout
     target: TensorLayout
 
     @property
     def type(self) -> str:
-        """The global tensor, as text."""
+        """The type of the global tensor, as text."""
         return f"tensor<{'x'.join(map(str, self.source.shape))}xf32>"
 
     @property
     def is_even(self) -> bool:
-        """Whether all shards of both layouts are full."""
+        """Whether all shards of both layouts are even."""
         layouts = (self.source, self.target)
         return all(not size % count for one in layouts for size, count in zip(one.shape, one.blocks, strict=True))
 
     @property
     def is_unreduced(self) -> bool:
-        """Whether the source holds partial sums."""
+        """Whether the source contains partial sums."""
         return bool(self.source.sharding.unreduced_axes)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Reshard:
 
 
 def random_reshards(mesh: Mesh, count: int, seed: int) -> list[Reshard]:
-    """So many reshards of tensors of rank 2 to 4, the same for the same seed; no two are the same."""
+    """Returns `count` different reshards of tensors of rank 2 to 4; equal seeds give equal reshards."""
     found: dict[Reshard, None] = {}
     for one in _endless(mesh, Random(f"{seed}/{mesh}")):
         if len(found) == count:
@@ -72,14 +72,14 @@ def _endless(mesh: Mesh, random: Random) -> Iterator[Reshard]:
         unreduced = random.sample(free, random.randint(1, len(free))) if free and random.random() < _UNREDUCED else []
         source, target = (_sharding(dims, mesh, partial) for dims, partial in ((before, unreduced), (after, [])))
         counts = [max(one.dim_shardings[dim].sharded_size(mesh) for one in (source, target)) for dim in range(rank)]
-        # Which shards a partial sum of uneven shards is of has no spelling at the boundary of a function.
+        # Types at the boundary of a function cannot express partial sums of uneven shards.
         is_uneven = not unreduced and random.random() < _UNEVEN
         shape = tuple(_size(count, rank, is_uneven, random) for count in counts)
         yield Reshard(TensorLayout(source, mesh, shape), TensorLayout(target, mesh, shape))
 
 
 def _cut(mesh: Mesh, random: Random) -> list[AxisRef]:
-    """The axes of a mesh, some of them cut in two."""
+    """Returns the axes of a mesh, some of them split into two sub-axes."""
     atoms: list[AxisRef] = []
     for axis in mesh.axes:
         cuts = [size for size in range(2, axis.size) if axis.size % size == 0]
@@ -92,7 +92,7 @@ def _cut(mesh: Mesh, random: Random) -> list[AxisRef]:
 
 
 def _dealt(atoms: Sequence[AxisRef], rank: int, random: Random) -> list[list[AxisRef]]:
-    """Some of the axes in any order, each to any dimension."""
+    """Returns an assignment of some of the axes, in random order, to random dimensions."""
     dims: list[list[AxisRef]] = [[] for _ in range(rank)]
     for atom in random.sample(atoms, len(atoms)):
         if random.random() < _USED:
@@ -101,7 +101,7 @@ def _dealt(atoms: Sequence[AxisRef], rank: int, random: Random) -> list[list[Axi
 
 
 def _changed(dims: Sequence[Sequence[AxisRef]], random: Random) -> list[list[AxisRef]]:
-    """One axis moved, dropped or put elsewhere in its dimension, or two dimensions exchanged."""
+    """Returns `dims` with one axis moved to any dimension or dropped, or with two dimensions exchanged."""
     changed = [list(dim) for dim in dims]
     sharded = [dim for dim in changed if dim]
     if not sharded or random.random() < 0.2:
@@ -122,7 +122,7 @@ def _sharding(dims: Sequence[Sequence[AxisRef]], mesh: Mesh, unreduced: Sequence
 
 
 def _size(count: int, rank: int, is_uneven: bool, random: Random) -> int:
-    """About one of the usual sizes: a multiple of `count`, or any."""
+    """Returns a size close to one of `_SIZES`: a multiple of `count`, or any size if uneven."""
     usual = random.choice(_SIZES[rank])
     if is_uneven:
         return random.randint(max(2, usual // 2), usual)

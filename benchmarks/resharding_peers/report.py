@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The results as tables."""
+"""Tables of the results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resharding_peers.planning_time import PlanningTime
 
 
 def comparison_table(one: Comparison) -> str:
-    """A row for each planner; below it, pairs that a peer wins."""
+    """Returns a table with a row for each planner; below it, the pairs that a peer wins."""
     lines = [
         f"{one.case.title}: {one.pairs} pairs",
         f"  {'planner':<30}{'planned':>8}{'bytes/bound':>13}{'at bound':>10}{'collectives':>13}{'us':>10}{'of ours':>9}"
@@ -36,7 +36,7 @@ def _row(row: Row) -> str:
 
 
 def planning_time_table(case: Case, times: Sequence[PlanningTime]) -> str:
-    """A row for each planner of a case, in milliseconds."""
+    """Returns a table with a row for each planner of a case, in milliseconds."""
     head = f"{case.title}, {times[0].pairs} pairs"
     columns = "".join(f"{name:>10}" for name in ("median", "90 %", "99 %", "longest", "optimal")) + f"{'gap':>14}"
     return "\n".join((head, f"  {'ms to plan':<40}{columns}", *map(_planning_time, times)))

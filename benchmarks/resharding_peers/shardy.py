@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reshards by the C++ Shardy in jaxlib, in a process of its own."""
+"""Reshards by the C++ Shardy in jaxlib, in a separate process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from resharding_peers.pairs import MESH, Case, Pair
 from resharding_peers.peer_plan import Measure, PeerPlan, Refusal, is_slice
 from resharding_peers.random_reshards import Reshard
 
-# What is unreduced is all-reduced first, where sharding changes.
+# If a sharding changes, its unreduced axes are all-reduced first.
 PIPELINE = (
     "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives),"
     "canonicalize)"
@@ -57,12 +57,12 @@ with context:
 
 
 def plans(case: Case, pairs: Sequence[Pair]) -> list[PeerPlan | Refusal]:
-    """The collectives for each pair."""
+    """Returns the collectives for each pair."""
     return plans_of([Reshard(case.layout(pair.source), case.layout(pair.target)) for pair in pairs])
 
 
 def plans_of(reshards: Sequence[Reshard]) -> list[PeerPlan | Refusal]:
-    """The collectives for each reshard; all are on one mesh."""
+    """Returns the collectives for each reshard; all reshards are on one mesh."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, PIPELINE], input=_text(reshards), check=True, stdout=subprocess.PIPE, text=True
     )
@@ -72,7 +72,7 @@ def plans_of(reshards: Sequence[Reshard]) -> list[PeerPlan | Refusal]:
 
 
 def costs_of(reshards: Sequence[Reshard], model: CostModel) -> tuple[list[Cost | None], list[Cost | None]]:
-    """What the collectives for each reshard take, and where they are not right what they take of a padded tensor."""
+    """Returns the costs of the collectives for each reshard, and those on a padded tensor if they are incorrect."""
     measure = Measure(model)
     exact: list[Cost | None] = []
     padded: list[Cost | None] = []
@@ -94,7 +94,7 @@ def _cost(plan: PeerPlan, reshard: Reshard, measure: Measure) -> Cost | None:
 
 
 def _padded(reshard: Reshard, plan: PeerPlan) -> Reshard:
-    """The reshard of a tensor so large that all shards on the way are full."""
+    """Returns the reshard of a tensor padded so that all shards of the plan are even."""
     placement = plan.grid.placement(reshard.source.sharding)
     placements = [placement]
     for move in plan.moves:
@@ -106,7 +106,7 @@ def _padded(reshard: Reshard, plan: PeerPlan) -> Reshard:
 
 
 def _text(reshards: Sequence[Reshard]) -> str:
-    """A module with a function for each reshard."""
+    """Returns a module with a function for each reshard."""
     lines = [f"sdy.mesh @{MESH} = {reshards[0].source.mesh}"]
     for number, reshard in enumerate(reshards):
         source, target = (f"{{sdy.sharding = #sdy.sharding{one.sharding}}}" for one in (reshard.source, reshard.target))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reshards by upstream's `shard-partition`, as the host bindings have it."""
+"""Reshards by upstream's `shard-partition` in the host bindings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resharding_peers.peer_plan import PeerPlan, Refusal
 
 
 def plans(case: Case, pairs: Sequence[Pair]) -> list[PeerPlan | Refusal]:
-    """The collectives for each pair; a module each, as the pass gives a module up with its first reshard that fails."""
+    """Returns the collectives for each pair; each has its own module, because the pass stops at the first failure."""
     context = mlir_shard.create_context()
     grid = Grid.of(case.mesh, ())
     return [_peer_plan(_reshard(case, pair), grid, context) for pair in pairs]
@@ -45,7 +45,7 @@ def _peer_plan(text: str, grid: Grid, context: Any) -> PeerPlan | Refusal:
             return Refusal("fails")
     function = next(op.operation for op in module.body.operations if op.operation.name == "func.func")
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
-    # A cast between equal types is what stays of a reshard.
+    # A reshard leaves a cast between equal types.
     return PeerPlan(grid, tuple(_move(op) for op in ops if op.name not in ("tensor.cast", "func.return")))
 
 

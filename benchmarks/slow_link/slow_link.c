@@ -1,9 +1,10 @@
 // Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An MPI whose messages take as long as on a slow link: functions of MPICH, which this library is linked with, and their
-// waiting. A rank sleeps until a message would have come, SLOW_LINK_SECONDS and its bytes at SLOW_LINK_BANDWIDTH bytes a
-// second after its start; collectives are rings. Of nonblocking messages, it sleeps in MPI_Wait.
+// An MPI with the message times of a slow link: calls the functions of MPICH, with which this library is linked, and then
+// waits. A rank sleeps until a message would have arrived: SLOW_LINK_SECONDS, plus the time of its bytes at
+// SLOW_LINK_BANDWIDTH bytes a second, after its start; collectives are rings. For nonblocking messages, it sleeps in
+// MPI_Wait.
 
 #define _GNU_SOURCE
 #include <stdlib.h>

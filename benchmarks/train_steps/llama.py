@@ -15,7 +15,7 @@ BATCH = ("data", "fsdp")
 
 @dataclass(frozen=True, slots=True)
 class LlamaSizes:
-    """The sizes of the model, and of what a step trains on."""
+    """The sizes of the model and of a step's input."""
 
     layers: int = 32
     width: int = 4096
@@ -29,7 +29,7 @@ class LlamaSizes:
 
 
 def llama(sizes: LlamaSizes, *, scan: bool = False) -> Model:
-    """The model; each layer is computed again for its gradient. With `scan` all layers are one loop."""
+    """Returns the model; each layer is recomputed for its gradient. With `scan` all layers are one loop."""
     width, groups, per_group, head = sizes.width, sizes.groups, sizes.heads_per_group, sizes.head
     layer = {
         "norm_attention": Weight((width,), (None,)),
@@ -71,7 +71,7 @@ def llama(sizes: LlamaSizes, *, scan: bool = False) -> Model:
 
 
 def decoder(p: Any, x: Any) -> Any:
-    """One layer on activations of batch, length and width."""
+    """Computes one layer on activations of batch, length and width."""
     import jax
     import jax.numpy as jnp
 
@@ -82,7 +82,7 @@ def decoder(p: Any, x: Any) -> Any:
 
 
 def attention(p: Any, h: Any, keys: Axes | None = None) -> Any:
-    """Causal attention with grouped queries and rotary positions; `keys` are the axes of keys and values."""
+    """Computes causal attention with grouped queries and rotary positions; `keys`: the axes of keys and values."""
     import jax
     import jax.numpy as jnp
 
@@ -99,7 +99,7 @@ def attention(p: Any, h: Any, keys: Axes | None = None) -> Any:
 
 
 def rotated(x: Any) -> Any:
-    """With rotary positions along dimension 1."""
+    """Applies rotary positions along dimension 1."""
     import jax
     import jax.numpy as jnp
 

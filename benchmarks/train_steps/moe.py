@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A mixture of experts of the shapes of Mixtral 8x7B on five mesh axes: data, fsdp, sequence, tensor, expert parallel.
 
-Tokens go to two experts each, with a capacity, as in GShard (arXiv:2006.16668). Each device routes those it has.
+Each token goes to two experts with a capacity, as in GShard (arXiv:2006.16668). Each device routes its own tokens.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from train_steps.step import Model, Weight, constrained, cross_entropy, normaliz
 
 MESH = {"data": 4, "fsdp": 4, "seq": 2, "model": 8, "expert": 2}
 BATCH = ("data", "fsdp", "expert")
-# Those of the batch where experts are sharded along theirs.
+# The axes of the batch if the experts are sharded along "expert".
 OUTER = ("data", "fsdp")
 
 
 @dataclass(frozen=True, slots=True)
 class MoeSizes:
-    """The sizes of the model, and of what a step trains on; `capacity` are the tokens of a device for an expert."""
+    """The sizes of the model and of a step's input; `capacity` is the number of tokens of a device for an expert."""
 
     layers: int = 32
     width: int = 4096
@@ -37,7 +37,7 @@ class MoeSizes:
 
 
 def moe(sizes: MoeSizes) -> Model:
-    """The model; each layer is computed again for its gradient."""
+    """Returns the model; each layer is recomputed for its gradient."""
     width, groups, per_group, head = sizes.width, sizes.groups, sizes.heads_per_group, sizes.head
     layer = {
         "norm_attention": Weight((width,), (None,)),
@@ -76,7 +76,7 @@ def moe(sizes: MoeSizes) -> Model:
 def _decoder(p: Any, x: Any, sizes: MoeSizes) -> Any:
     whole = (BATCH, None, "model", None)
     x = x + attention(p, normalized(x, p["norm_attention"]), keys=whole)
-    # Chunks of the sequence, one for each part of its axis, as no device routes for another.
+    # One chunk of the sequence for each index of its axis, because each device routes only its own tokens.
     batch, length, width = x.shape
     chunks = normalized(x, p["norm_experts"]).reshape(batch, MESH["seq"], length // MESH["seq"], width)
     chunks = _experts(p, constrained(chunks, BATCH, "seq", None, None), sizes)
@@ -84,7 +84,7 @@ def _decoder(p: Any, x: Any, sizes: MoeSizes) -> Any:
 
 
 def _experts(p: Any, x: Any, sizes: MoeSizes) -> Any:
-    """The two experts of each token, of activations of batch, chunk, token and width."""
+    """Computes the two experts of each token, on activations of batch, chunk, token and width."""
     import jax
     import jax.numpy as jnp
 
@@ -100,7 +100,7 @@ def _experts(p: Any, x: Any, sizes: MoeSizes) -> Any:
 
 
 def _routes(logits: Any, capacity: int) -> Any:
-    """For each token, expert and place of its capacity the share of the expert's result that is the token's."""
+    """Returns, for each token, expert and slot of its capacity, the weight of the expert's result for the token."""
     import jax
     import jax.numpy as jnp
 
@@ -108,7 +108,7 @@ def _routes(logits: Any, capacity: int) -> Any:
     combine, taken = 0.0, 0.0
     for _ in range(2):
         chosen = jax.nn.one_hot(jnp.argmax(shares, -1), shares.shape[-1], dtype=shares.dtype)
-        # Places are taken in the order of the tokens, by their first choices first.
+        # Slots are assigned in the order of the tokens, first for their first choices.
         place = (jnp.cumsum(chosen, 2) + taken) * chosen - 1
         combine += (shares * chosen)[..., None] * jax.nn.one_hot(place.astype(jnp.int32), capacity, dtype=shares.dtype)
         taken, shares = taken + chosen.sum(2, keepdims=True), shares * (1 - chosen)

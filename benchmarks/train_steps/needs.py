@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The bytes that a device has to receive in a train step, counted by hand from the parallelism of a model.
+"""The bytes that a device must receive in a train step, counted by hand from the parallelism of a model.
 
-Of n devices, with tensors of b bytes on each: an all-gather to b and a reduce-scatter of b bring a device
-b (n - 1) / n, an all-to-all of b brings as much, and an all-reduce of b twice that. Everything is in bf16.
+For n devices with tensors of b bytes on each, a device receives b (n - 1) / n bytes in an all-gather to b, a
+reduce-scatter of b and an all-to-all of b, and twice that in an all-reduce of b. Everything is in bf16.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a device receives in collectives of a kind along mesh axes, and what for."""
+    """The bytes that a device receives in collectives of a kind along mesh axes, and their purpose."""
 
     kind: CollectiveKind
     axes: tuple[str, ...]
@@ -35,20 +35,20 @@ _Needs = Iterator[Need]
 
 
 def llama_needs(sizes: LlamaSizes) -> _Needs:
-    """For each layer: weights gathered twice, their gradients reduced, five reductions of activations."""
+    """Yields the needs: per layer, weights gathered twice, their gradients reduced, five reductions of activations."""
     data, fsdp, model = (llama.MESH[name] for name in ("data", "fsdp", "model"))
     need = partial(_need, llama.MESH)
     kv = sizes.width * sizes.groups * sizes.head
     layer = (2 + 2 * sizes.heads_per_group) * kv + 3 * sizes.width * sizes.hidden
     activations = _BYTES * sizes.batch * sizes.length * sizes.width // (data * fsdp)
-    # Forward the sums behind attention and MLP; the first of them again; and for the gradients those before both.
+    # Forward, the sums after attention and MLP; the first of them again; and for the gradients, those before both.
     yield need("all_reduce", ("model",), 5 * sizes.layers * activations, "activations of layers")
     yield from _weights(need, ("data",), 2, sizes.layers * layer // model, "layers")
     yield from _ends(need, ("data",), sizes.vocabulary * sizes.width // model, activations)
 
 
 def moe_needs(sizes: MoeSizes) -> _Needs:
-    """As of `llama_needs`; keys and values are gathered along the sequence, and tokens go to experts and back."""
+    """Yields needs as `llama_needs`; keys and values are gathered along the sequence, tokens go to experts and back."""
     mesh = moe.MESH
     need = partial(_need, mesh)
     attention = (2 + 2 * sizes.heads_per_group) * sizes.width * sizes.groups * sizes.head
@@ -58,7 +58,7 @@ def moe_needs(sizes: MoeSizes) -> _Needs:
     activations = _BYTES * tokens * sizes.width
     routed = _BYTES * sizes.experts * sizes.capacity * sizes.width
     keys = 2 * _BYTES * tokens * mesh["seq"] * sizes.groups * sizes.head // mesh["model"]
-    # Forward, again, and for the gradient: the sums behind attention or before it, and those of experts.
+    # Forward, again, and for the gradient: the sums after attention or before it, and those of experts.
     yield need("all_reduce", ("model",), 3 * sizes.layers * (activations + routed), "activations of layers")
     yield need("all_gather", ("seq",), 2 * sizes.layers * keys, "keys and values")
     yield need("reduce_scatter", ("seq",), sizes.layers * keys, "their gradients")
@@ -71,13 +71,13 @@ def moe_needs(sizes: MoeSizes) -> _Needs:
 
 
 def _ends(need: Callable[..., Need], others: tuple[str, ...], table: int, activations: int) -> _Needs:
-    """The embedding, each device looking up what it has of the vocabulary, and the head, each used once."""
+    """Yields the needs of the embedding, in which each device looks up its part of the vocabulary, and of the head."""
     yield need("all_reduce", ("model",), 2 * activations, "looked up, and the gradient before the head")
     yield from _weights(need, others, 1, 2 * table, "embedding and head")
 
 
 def _weights(need: Callable[..., Need], others: tuple[str, ...], gathers: int, elements: int, purpose: str) -> _Needs:
-    """Weights of which a device computes with so many elements, sharded along fsdp and replicated along `others`."""
+    """Yields the needs of weights with `elements` on a device, sharded along fsdp and replicated along `others`."""
     yield need("all_gather", ("fsdp",), gathers * _BYTES * elements, f"weights of {purpose}")
     yield need("reduce_scatter", ("fsdp",), _BYTES * elements, f"gradients of {purpose}")
     yield need("all_reduce", others, _BYTES * elements, f"gradients of {purpose}", sharded=True)
@@ -86,8 +86,8 @@ def _weights(need: Callable[..., Need], others: tuple[str, ...], gathers: int, e
 def _need(
     mesh: dict[str, int], kind: str, axes: tuple[str, ...], size: float, purpose: str, *, sharded: bool = False
 ) -> Need:
-    """`size`: the bytes of the larger of operand and result on a device, all of what is gathered; with `sharded`
-    of fsdp's shards of it alone."""
+    """Returns the need for a collective; `size` is the bytes of the larger of operand and result on a device, before a
+    division by the size of fsdp if `sharded`."""
     count = prod(mesh[name] for name in axes)
     times = 2 if kind == "all_reduce" else 1
     of_device = size / mesh["fsdp"] if sharded else size

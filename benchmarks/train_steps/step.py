@@ -22,9 +22,9 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What a step trains: a tree of `Weight`, and the loss of a tree of bf16 arrays of these shapes and of tokens.
+    """A model to train: a tree of `Weight`, and the loss of a tree of bf16 arrays of these shapes and of tokens.
 
-    tokens: the shape of what goes in, of i32, and its axes.
+    tokens: the shape and the axes of the input of i32.
     """
 
     mesh: Mapping[str, int]
@@ -34,20 +34,20 @@ class Model:
 
 
 def prepare(devices: int) -> None:
-    """Has JAX see so many devices; to be called before it is loaded."""
+    """Sets the number of JAX's virtual CPU devices; must be called before JAX is imported."""
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     os.environ["JAX_PLATFORMS"] = "cpu"
 
 
 def constrained(x: Any, *axes: str | tuple[str, ...] | None) -> Any:
-    """The array with these mesh axes along its dimensions; under the mesh of `lowered_step`."""
+    """Constrains an array to these mesh axes along its dimensions; under the mesh of `lowered_step`."""
     import jax
 
     return jax.lax.with_sharding_constraint(x, jax.sharding.PartitionSpec(*axes))
 
 
 def lowered_step(model: Model) -> Any:
-    """The step lowered: from masters, both moments, the step's number and tokens to all of these anew and the loss."""
+    """Returns the lowered step, from masters, moments, number and tokens to new masters, moments, number, and loss."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -85,7 +85,7 @@ def lowered_step(model: Model) -> Any:
 
 
 def normalized(x: Any, gain: Any) -> Any:
-    """Divided by the root of the mean square along the last dimension, in f32, and multiplied by `gain`."""
+    """Divides by the root of the mean square along the last dimension, in f32, and multiplies by `gain`."""
     import jax
     import jax.numpy as jnp
 
@@ -94,7 +94,7 @@ def normalized(x: Any, gain: Any) -> Any:
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
-    """The mean over all labels, in f32."""
+    """Computes the mean cross-entropy over all labels, in f32."""
     import jax
     import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-// The layer of docs/examples/weight_stationary.mlir with upstream's annotations, on its inputs, weights and output.
+// The layer of docs/examples/weight_stationary.mlir with upstream's annotations on its inputs, weights and output.
 
 shard.grid @grid(shape = 2x2)
 

@@ -1,4 +1,5 @@
-// The layer of docs/examples/weight_stationary.mlir with upstream's annotations, and those in between that it needs placed by hand.
+// The layer of docs/examples/weight_stationary.mlir with upstream's annotations, including the required annotations on
+// intermediate values, which are placed by hand.
 
 shard.grid @grid(shape = 2x2)
 
@@ -6,7 +7,7 @@ func.func @main(%input: tensor<8x32xf32>, %w_in: tensor<32x128xf32>, %w_out: ten
   %of_model = shard.sharding @grid split_axes = [[], [0, 1]] : !shard.sharding
   %of_w_in = shard.sharding @grid split_axes = [[0], [1]] : !shard.sharding
   %of_w_out = shard.sharding @grid split_axes = [[1], [0]] : !shard.sharding
-  // As the activations lie for each contraction, and how its partial results are scattered.
+  // The shardings of the activations for each contraction, and of its scattered partial sums.
   %of_input = shard.sharding @grid split_axes = [[], [0]] : !shard.sharding
   %of_hidden = shard.sharding @grid split_axes = [[], [1]] : !shard.sharding
   %of_scattered = shard.sharding @grid split_axes = [[], [1, 0]] : !shard.sharding
