@@ -39,8 +39,8 @@ in the host.
 A sharding rule maps the dimensions of operands and results to factors. Dimensions with the same factor get the same
 axes. A dimension with several factors is their product, from major to minor. If a *reduction* factor is sharded, the
 results are partial sums; if a *permutation* factor is sharded, devices need elements of neighboring shards; a
-*replication* factor cannot be sharded. All other factors are pass-through factors. Operands that are not tensors have no
-dimensions: `[]`. The last column marks the ops that the MPI engine does not run.
+*replication* factor cannot be sharded. All other factors are pass-through factors. Operands that are not tensors have
+no dimensions: `[]`. The last column marks the ops that the MPI engine does not run.
 
 All ops of arith and math, and ops of complex on tensors, are elementwise. The rule of `linalg.generic` is derived from
 its indexing maps and iterator types, as for the named ops.
