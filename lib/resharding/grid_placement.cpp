@@ -8,13 +8,6 @@
 
 namespace mlir_shard {
 
-void appendKey(std::string &key, const GridDims &dims) {
-  for (const GridAxes &axes : dims) {
-    key += axes;
-    key += '\xff';
-  }
-}
-
 std::int64_t mostSources(std::int64_t size, std::int64_t oldCount, std::int64_t newCount) {
   if (!size)
     return 0;

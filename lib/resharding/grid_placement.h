@@ -21,8 +21,6 @@ using Elements = __int128;
 
 inline std::uint8_t axisNumber(char axis) { return static_cast<std::uint8_t>(axis); }
 inline bool hasAxis(const GridAxes &axes, char axis) { return axes.find(axis) != GridAxes::npos; }
-// Appends dimensions to a key, such that different dimensions result in different keys.
-void appendKey(std::string &key, const GridDims &dims);
 
 // Sizes may be up to 2^63 - 1, so adding to a size may overflow.
 inline std::int64_t ceilDivided(std::int64_t number, std::int64_t by) { return number / by + (number % by != 0); }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <queue>
 #include <set>
-#include <unordered_set>
 
 namespace mlir_shard {
 
@@ -40,19 +39,20 @@ ReshardSearch::ReshardSearch(GridTensor tensor, GridLinks links, std::int64_t el
   rings.assign(found.begin(), found.end());
 }
 
-ReshardSearch::Remaining &ReshardSearch::remainingTo(const ReshardState &target) {
-  auto known = bounds.find(target);
-  if (known != bounds.end())
+ReshardSearch::Paths &ReshardSearch::pathsTo(const ReshardState &target) {
+  auto known = paths.find(target);
+  if (known != paths.end())
     return known->second;
-  Remaining bound{moves.tensor().largestBox(target.dims), moves.tensor().heldByAll(target.dims), {}};
-  bound.known.emplace(target, MoveCost{0, 0});
-  return bounds.emplace(target, std::move(bound)).first->second;
+  Paths found{moves.tensor().largestBox(target.dims), moves.tensor().heldByAll(target.dims), {}};
+  found.nodes.emplace(target, Node{{0, 0}});
+  return paths.emplace(target, std::move(found)).first->second;
 }
 
-MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, const ReshardState &target) {
-  auto known = bound.known.find(state);
-  if (known != bound.known.end())
-    return known->second;
+// Returns a state on paths to the target, whose remaining cost is bounded at the first visit.
+ReshardSearch::Visited &ReshardSearch::visited(Paths &toTarget, const ReshardState &state, const ReshardState &target) {
+  auto known = toTarget.nodes.find(state);
+  if (known != toTarget.nodes.end())
+    return *known;
   Elements total;
   Elements most;
   double before = 0;
@@ -60,16 +60,15 @@ MoveCost ReshardSearch::remaining(Remaining &bound, const ReshardState &state, c
     std::tie(total, most) = moves.traffic().lacking(state.dims, target.dims);
   } else {
     std::int64_t partials = moves.tensor().count(state.unreduced);
-    total = bound.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
+    total = toTarget.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
     // The device that receives most receives at least the mean.
-    most = std::max(bound.box, (total + moves.tensor().numDevices() - 1) / moves.tensor().numDevices());
+    most = std::max(toTarget.box, (total + moves.tensor().numDevices() - 1) / moves.tensor().numDevices());
     before = moves.ringLatency(state.unreduced);
   }
   if (total)
     before = std::max(leastLatency, before + latencyToCombine(moves.traffic().mostSenders(state.dims, target.dims)));
-  MoveCost found = moves.cost(total, before + moves.inBytes(most) * leastSecondsPerByte);
-  bound.known.emplace(state, found);
-  return found;
+  MoveCost remaining = moves.cost(total, before + moves.inBytes(most) * leastSecondsPerByte);
+  return *toTarget.nodes.emplace(state, Node{remaining}).first;
 }
 
 // Returns the least latency of moves after which a device has elements of `sources` shards. A collective along an axis
@@ -89,52 +88,53 @@ double ReshardSearch::latencyToCombine(std::int64_t sources) {
 }
 
 double ReshardSearch::least(const ReshardState &source, const ReshardState &target) {
-  return remaining(remainingTo(target), source, target).first;
+  return visited(pathsTo(target), source, target).second.remaining.first;
 }
 
 ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &target, MoveCost atMost,
                                 std::size_t mostStates) {
-  struct Reached {
-    MoveCost cost;
-    const ReshardState *from = nullptr;
-    MoveKind kind = MoveKind::Slice;
-  };
   struct Open {
     MoveCost estimate;
     std::int64_t order;
     MoveCost cost;
-    const ReshardState *state;
+    const Visited *state;
   };
   auto isLater = [](const Open &one, const Open &other) {
     return one.estimate != other.estimate ? one.estimate > other.estimate : one.order > other.order;
   };
   double weight = moves.isLarge() ? greed : 1.0;
-  Remaining &bound = remainingTo(target);
+  Paths &toTarget = pathsTo(target);
   MoveCost best = atMost;
-  std::unordered_map<ReshardState, Reached, ReshardStateHash> reached;
-  std::unordered_set<ReshardState, ReshardStateHash> lookedAt;
   std::priority_queue<Open, std::vector<Open>, decltype(isLater)> open(isLater);
   std::int64_t order = 0;
-  std::size_t followed = 0;
+  std::size_t followed = 0, numVisited = 0;
   bool hasAllMoves = true;
+  const std::uint64_t search = ++searches;
 
-  auto reach = [&](const ReshardState &state, MoveCost price, const ReshardState *from, MoveKind kind) {
-    auto known = reached.find(state);
-    if (known != reached.end() && known->second.cost <= price)
+  auto reach = [&](const ReshardState &state, MoveCost price, const Visited *from, MoveKind kind) {
+    Visited &entry = visited(toTarget, state, target);
+    Node &node = entry.second;
+    if (node.reachedBy == search && node.cost <= price)
       return;
-    lookedAt.insert(state);
-    MoveCost more = remaining(bound, state, target);
-    if (MoveCost{price.first + more.first, price.second + more.second} >= best)
+    numVisited += node.visitedBy != search;
+    node.visitedBy = search;
+    if (MoveCost{price.first + node.remaining.first, price.second + node.remaining.second} >= best)
       return;
     if (state == target)
       best = price;
-    auto entry = reached.insert_or_assign(state, Reached{price, from, kind}).first;
+    node.reachedBy = search;
+    node.cost = price;
+    node.from = from;
+    node.kind = kind;
     // Of equal states the last one comes first, because it is nearer to the target.
-    open.push({{price.first + weight * more.first, price.second + weight * more.second}, --order, price, &entry->first});
+    open.push({{price.first + weight * node.remaining.first, price.second + weight * node.remaining.second},
+               --order,
+               price,
+               &entry});
   };
 
   reach(source, {0, 0}, nullptr, MoveKind::Slice);
-  double fewest = remaining(bound, source, target).first;
+  double fewest = visited(toTarget, source, target).second.remaining.first;
   double gap = fewest != 0 ? best.first / fewest - 1 : infiniteCost;
   double enoughMoves = std::min(static_cast<double>(mostStates), std::max(leastMoves, mostMoves * std::min(1.0, gap)));
   std::int64_t enoughPlaces = moves.traffic().placesCounted() + mostPlaces;
@@ -143,17 +143,16 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
   while (!open.empty()) {
     Open next = open.top();
     open.pop();
-    const Reached &at = reached.at(*next.state);
+    const auto &[state, at] = *next.state;
     if (next.cost != at.cost)
       continue;
     bool isEnough = moves.isLarge() && static_cast<double>(followed) > enoughMoves;
-    if (*next.state == target || isEnough || lookedAt.size() > mostStates ||
+    if (state == target || isEnough || numVisited > mostStates ||
         moves.traffic().placesCounted() > enoughPlaces) {
       proved = next.estimate.first;
       break;
     }
     bool isPermuted = at.from && at.kind == MoveKind::Permute;
-    const ReshardState &state = *next.state;
     edges.clear();
     hasAllMoves = moves.add(state, target, !isPermuted, edges) && hasAllMoves;
     auto follow = [&](const ReshardEdge &edge) {
@@ -171,13 +170,10 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     proved = std::min(proved, fewest);
 
   ReshardPath path{std::nullopt, infiniteCost};
-  if (auto found = reached.find(target); found != reached.end()) {
+  if (const Visited &found = visited(toTarget, target, target); found.second.reachedBy == search) {
     std::vector<std::pair<MoveKind, ReshardState>> steps;
-    for (const ReshardState *state = &found->first; !(*state == source);) {
-      const Reached &at = reached.at(*state);
-      steps.emplace_back(at.kind, *state);
-      state = at.from;
-    }
+    for (const Visited *at = &found; !(at->first == source); at = at->second.from)
+      steps.emplace_back(at->second.kind, at->first);
     std::reverse(steps.begin(), steps.end());
     // Merges consecutive slices if possible, and consecutive gathers if the merged one costs no more.
     path.steps.emplace();

@@ -38,15 +38,27 @@ public:
                                                            std::size_t mostStates);
 
 private:
-  // The lower bound of the remaining cost from states to one target.
-  struct Remaining {
+  struct Node;
+  using Nodes = std::unordered_map<ReshardState, Node, ReshardStateHash>;
+  using Visited = Nodes::value_type;
+  // A state on paths to one target: the lower bound of the remaining cost, and the best path to it in one search.
+  struct Node {
+    MoveCost remaining;
+    // The number of the last search that visited the state, and of the last one that found a path to it.
+    std::uint64_t visitedBy = 0, reachedBy = 0;
+    MoveCost cost{};
+    const Visited *from = nullptr;
+    MoveKind kind = MoveKind::Slice;
+  };
+  // The states on paths to one target, which searches share.
+  struct Paths {
     Elements box;
     Elements reducedOnce;
-    std::unordered_map<ReshardState, MoveCost, ReshardStateHash> known;
+    Nodes nodes;
   };
 
-  Remaining &remainingTo(const ReshardState &target);
-  MoveCost remaining(Remaining &bound, const ReshardState &state, const ReshardState &target);
+  Paths &pathsTo(const ReshardState &target);
+  Visited &visited(Paths &paths, const ReshardState &state, const ReshardState &target);
   double latencyToCombine(std::int64_t sources);
 
   ReshardMoves moves;
@@ -55,7 +67,8 @@ private:
   // The sizes of axes with the latencies of their rings.
   std::vector<std::pair<std::int64_t, double>> rings;
   std::unordered_map<std::int64_t, double> latencies;
-  std::unordered_map<ReshardState, Remaining, ReshardStateHash> bounds;
+  std::unordered_map<ReshardState, Paths, ReshardStateHash> paths;
+  std::uint64_t searches = 0;
 };
 
 } // namespace mlir_shard

@@ -311,14 +311,25 @@ def _traffic(move: Move, before: Placement, after: Placement, tensor: GridTensor
 
 
 def moves_totals(
-    source: TensorLayout, grid: Grid, start: Placement, moves: Sequence[PlacedMove], element_size: int, model: CostModel
-) -> Totals:
-    """Returns the totals of the steps of these moves."""
+    source: TensorLayout,
+    grid: Grid,
+    start: Placement,
+    moves: Sequence[PlacedMove],
+    element_size: int,
+    model: CostModel,
+    most_seconds: float = inf,
+) -> Totals | None:
+    """Returns the totals of the steps of these moves; None if they take more than `most_seconds`."""
     tensor = GridTensor(grid, source.shape, element_size)
     times = link_times(grid, model.link)
     costs = []
+    seconds = 0.0
     before = start
     for move, after in moves:
-        costs.append(step_cost(move, before, after, tensor, times))
+        cost = step_cost(move, before, after, tensor, times)
+        seconds += cost.time
+        if seconds > most_seconds:
+            return None
+        costs.append(cost)
         before = after
     return _totals(costs, source, element_size)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -52,10 +52,12 @@ class _Candidate(NamedTuple):
     totals: Totals
 
 
-def _best_first(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    if len(candidates) < 2:
-        return list(candidates)
-    return sorted(candidates, key=lambda one: (_rounded(one.rank[0]), *one.rank[1:]))
+def _best(candidates: Iterable[_Candidate | None]) -> _Candidate | None:
+    """Returns the first of the best candidates, None if all are None."""
+    found = [one for one in candidates if one is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    return min(found, key=lambda one: (_rounded(one.rank[0]), *one.rank[1:]))
 
 
 def _rounded(cost: float) -> float:
@@ -95,21 +97,21 @@ class SameMeshPlanner:
 
     def _plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> tuple[_Candidate, float]:
         """Returns the best plan, and a lower bound of the cost of any plan."""
-        candidates, least = self._candidates(GridProblem.of(source, target, element_size), DEAREST)
-        if not candidates:
+        found, least = self._best_plan(GridProblem.of(source, target, element_size), DEAREST)
+        if found is None:
             limit = self._model.memory_limit
             raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
-        cost = candidates[0].rank[0]
-        return candidates[0], cost if least >= cost * (1 - ROUNDING) else least
+        cost = found.rank[0]
+        return found, cost if least >= cost * (1 - ROUNDING) else least
 
-    def _candidates(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
-        """Returns plans, the best first, and a lower bound of the cost of any plan.
+    def _best_plan(self, problem: GridProblem, at_most: Cost) -> tuple[_Candidate | None, float]:
+        """Returns the best plan found, if any, and a lower bound of the cost of any plan.
 
-        Plans that cost less than `at_most` are searched for; the result may contain others.
+        Plans that cost less than `at_most` are searched for; the result may cost more.
         """
         if problem.start == problem.end:
             # This is often the case after a first reduction.
-            return self._ranked([GridPlan(problem.grid, problem.start, ())], problem), self._least(problem)
+            return self._cheapest([GridPlan(problem.grid, problem.start, ())], problem), self._least(problem)
         finest = problem.on_finer_grid() if self._splits_axes else problem
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
         if self._is_for_prices and searched is finest and searched.can_be_searched:
@@ -120,26 +122,26 @@ class SameMeshPlanner:
         # A lower bound on one grid may not hold on a finer one.
         least = self._least(finest)
         # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
-        exchanges = self._ranked(self._exchanges(problem), problem)
+        exchange = self._cheapest(self._exchanges(problem), problem)
         if problem.from_state.unreduced:
-            found = self._reduced_first(problem, min(at_most, self._cost(exchanges)))
+            found = self._reduced_first(problem, min(at_most, self._cost(exchange)))
         else:
             layouts = problem.source, problem.target, problem.element_size
             splits_axes, most_messages = self._splits_axes, self._most_messages
             seeds = seed_plans(*layouts, splits_axes=splits_axes, most_messages=most_messages)
-            found = self._ranked(seeds, problem)
-        found = _best_first([*found, *exchanges])
+            found = self._cheapest(seeds, problem)
+        found = _best((found, exchange))
         if searched.can_be_searched and not self._is_least(found, at_most, least):
             more, of_search = self._searched(searched, min(at_most, self._cost(found)))
-            found = _best_first([*found, *more])
+            found = _best((found, more))
             least = of_search if searched is finest else least
         return found, least
 
-    def _cost(self, found: Sequence[_Candidate]) -> Cost:
-        return found[0].rank[:2] if found else DEAREST
+    def _cost(self, found: _Candidate | None) -> Cost:
+        return DEAREST if found is None else found.rank[:2]
 
-    def _is_least(self, found: Sequence[_Candidate], at_most: Cost, least: float) -> bool:
-        """Returns whether no plan costs less than the first of those found, or than `at_most`."""
+    def _is_least(self, found: _Candidate | None, at_most: Cost, least: float) -> bool:
+        """Returns whether no plan costs less than the one found, or than `at_most`."""
         return least >= min(at_most, self._cost(found))[0] * (1 - ROUNDING)
 
     def _exchanges(self, problem: GridProblem) -> Iterator[GridPlan]:
@@ -152,33 +154,35 @@ class SameMeshPlanner:
         elif dims[0] != dims[1] and traffic.can_exchange(*dims, self._most_messages):
             yield problem.exchange()
 
-    def _reduced_first(self, problem: GridProblem, at_most: Cost) -> list[_Candidate]:
-        """Returns plans that first reduce all partial values, and continue from there."""
+    def _reduced_first(self, problem: GridProblem, at_most: Cost) -> _Candidate | None:
+        """Returns the best plan that first reduces all partial values; None if none is found below `at_most`."""
         is_memory = self._model.objective is Objective.MEMORY
         firsts = []
         for reduced, plan in islice(problem.reductions(), 2 if self._is_for_prices else None):
-            for one in self._ranked([plan], replace(problem, target=reduced)):
+            first = self._cheapest([plan], replace(problem, target=reduced))
+            if first is not None:
                 rest = GridProblem.of(reduced, problem.target, problem.element_size)
                 bound = self._least(rest.on_finer_grid() if self._splits_axes else rest)
-                firsts.append((max(one.rank[0], bound) if is_memory else one.rank[0] + bound, one, rest))
+                firsts.append((max(first.rank[0], bound) if is_memory else first.rank[0] + bound, first, rest))
         result = []
         for bound, first, rest in sorted(firsts, key=lambda one: _rounded(one[0])):
             if bound >= at_most[0] * (1 - ROUNDING):
                 break
             left = at_most if is_memory else (at_most[0] - first.rank[0], inf)
-            for one in self._candidates(rest, left)[0][:1]:
-                totals = first.totals.then(one.totals)
-                both = _Candidate(totals.rank(self._model.objective), first.parts + one.parts, totals)
+            then, _ = self._best_plan(rest, left)
+            if then is not None:
+                totals = first.totals.then(then.totals)
+                both = _Candidate(totals.rank(self._model.objective), first.parts + then.parts, totals)
                 result.append(both)
                 at_most = min(at_most, both.rank[:2])
-        return result
+        return _best(result)
 
-    def _searched(self, problem: GridProblem, at_most: Cost) -> tuple[list[_Candidate], float]:
+    def _searched(self, problem: GridProblem, at_most: Cost) -> tuple[_Candidate | None, float]:
         """Returns the cheaper plan that a search finds, if any, and a lower bound of the cost of plans on the grid."""
         if self._model.objective is Objective.MEMORY:
             at_most = DEAREST
         found = self._search.find(problem.tensor, problem.from_state, problem.to_state, problem.end.unreduced, at_most)
-        return self._ranked([problem.plan(found.steps)] if found.steps is not None else [], problem), found.least
+        return self._cheapest([problem.plan(found.steps)] if found.steps is not None else [], problem), found.least
 
     def _least(self, problem: GridProblem) -> float:
         """Returns a lower bound of the cost of any plan, without a search."""
@@ -193,17 +197,20 @@ class SameMeshPlanner:
             least = min(least, least_cost(*layouts, self._model))
         return least
 
-    def _ranked(self, plans: Iterable[GridPlan], problem: GridProblem) -> list[_Candidate]:
-        """Returns the plans within the memory limit, the best first."""
-        result = []
-        limit = self._model.memory_limit
+    def _cheapest(self, plans: Iterable[GridPlan], problem: GridProblem) -> _Candidate | None:
+        """Returns the first of the best plans within the memory limit; None if no plan is."""
+        limit, objective = self._model.memory_limit, self._model.objective
+        best, most_seconds = None, inf
         for plan in plans:
             moves = plan.grid, plan.start, plan.moves
-            totals = moves_totals(problem.source, *moves, problem.element_size, self._model)
-            if limit is None or not plan.moves or totals.peak <= limit:
-                parts = ((problem.source, problem.target, plan),)
-                result.append(_Candidate(totals.rank(self._model.objective), parts, totals))
-        return _best_first(result)
+            totals = moves_totals(problem.source, *moves, problem.element_size, self._model, most_seconds)
+            if totals is None or (limit is not None and plan.moves and totals.peak > limit):
+                continue
+            parts = ((problem.source, problem.target, plan),)
+            best = _best((best, _Candidate(totals.rank(objective), parts, totals)))
+            if best is not None and objective is Objective.TIME:
+                most_seconds = best.totals.seconds * (1 + 10 * ROUNDING)
+        return best
 
 
 MOST_BYTES = 1 << 90
