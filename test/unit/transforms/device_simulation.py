@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a function in NumPy on any number of virtual devices in lockstep: what programs and shard collectives mean.
+"""Runs a function in NumPy on any number of virtual devices in lockstep: a reference semantics of shard collectives.
 
-A global program is run on one device, where ops of sdy are the identity. Tensors that nothing was written to hold
-NaN, so that reading them shows.
+A global program runs on one device, where ops of sdy are the identity. Uninitialized tensors hold NaN, which makes
+reads of them visible in the results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlir_shard.host import dialect, ir
 from mlir_shard.ir import shard
 
 Array = Any
-# What a value is on each device.
+# The array of a value on each device.
 Lanes = list[Array]
 
 _linalg = dialect("linalg")
@@ -50,13 +50,13 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "stablehlo.multiply": np.multiply,
     "stablehlo.subtract": np.subtract,
 }
-# Of signed integers, in the order of their predicates.
+# Comparisons of signed integers, in the order of the predicate numbers.
 _COMPARISONS: tuple[Any, ...] = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _REDUCTIONS: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum, "product": np.multiply}
 
 
 def run(module: Any, inputs: Sequence[Sequence[Array]], name: str = "main") -> list[list[Array]]:
-    """The results of a function on each device, from its arguments on each device."""
+    """Returns the results of a function on each device, given its arguments on each device."""
     operations = [op.operation for op in module.body.operations]
     function = next(op for op in operations if op.name == "func.func" and op.attributes["sym_name"].value == name)
     grids = {op.attributes["sym_name"].value: shard.grid_shape(op) for op in operations if op.name == "shard.grid"}
@@ -68,7 +68,7 @@ class _Devices:
         self._count = count
         self._grids = grids
         self._values: dict[Any, Lanes] = {}
-        # By sender and receiver, in the order in which they were sent.
+        # The messages of each sender and receiver, in the order of sending.
         self._sent: dict[tuple[int, int], list[Array]] = {}
         self._active = [True] * count
 
@@ -82,7 +82,7 @@ class _Devices:
         return [[lanes[device] for lanes in returned] for device in range(self._count)]
 
     def _run(self, block: Any, active: list[bool]) -> list[Lanes]:
-        """What a block ends with, where messages are only between the devices that are `active`."""
+        """Runs a block and returns the operands of its terminator; only the `active` devices send and receive."""
         for op in block.operations:
             op = op.operation
             operands = [self._values[operand] for operand in op.operands]
@@ -178,7 +178,7 @@ class _Devices:
         return tuple(int(index) for index in np.unravel_index(device, shape))
 
     def _group(self, device: int, shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-        """The devices that differ from `device` along the axes alone, in the order of the axes, major to minor."""
+        """Returns the devices that differ from `device` only along the axes, in row-major order of the axes."""
         group = []
         for position in product(*(range(shape[axis]) for axis in axes)):
             coordinates = list(self._coordinates(device, shape))
@@ -190,7 +190,7 @@ class _Devices:
 
 
 def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) -> list[Array]:
-    """The results on one device; `around` gives what the op's region may take from around it."""
+    """Returns the results of an op on one device; `around` returns the array of a value that its region captures."""
     name = op.name
     if name in _UNARY or name in _BINARY or name in ("arith.cmpi", "arith.select", "arith.index_cast", "arith.sitofp"):
         return [_elementwise(op, operands)]
@@ -218,7 +218,7 @@ def _evaluate(op: Any, operands: list[Array], around: Callable[[Any], Array]) ->
 
 
 def _slices(op: Any, starts: list[Array]) -> tuple[slice, ...]:
-    """What a slice of static size is of; starts that are not in the attribute come as operands."""
+    """Returns the index of a slice of static size; `starts` are the operands for the dynamic offsets."""
     left = iter(starts)
     static, sizes, strides = (op.attributes[f"static_{name}"] for name in ("offsets", "sizes", "strides"))
     offsets = [int(next(left)) if start == shard.DYNAMIC else start for start in static]
@@ -248,7 +248,7 @@ def _elementwise(op: Any, operands: list[Array]) -> Array:
 
 
 def _structured(op: Any, operands: list[Array], around: Callable[[Any], Array]) -> list[Array]:
-    """Runs the loop nest, all parallel loops at once, the others one iteration after the other."""
+    """Runs the loop nest: all parallel loops at once, the reduction loops one iteration after the other."""
     maps = [attr.value for attr in _linalg.get_indexing_maps(op)]
     inputs = len(operands) - len(op.results)
     sizes: dict[int, int] = {}
@@ -321,7 +321,7 @@ def _dot_general(op: Any, operands: list[Array]) -> Array:
 
 
 def dialect_numbers(op: Any) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The batching dimensions of lhs and rhs and the contracting ones of a dot_general."""
+    """Returns the batching dimensions of lhs and rhs and the contracting dimensions of both, of a dot_general."""
     from mlir_shard import host
 
     numbers = host.module("_mlir_libs._stablehlo").DotDimensionNumbers(op.attributes["dot_dimension_numbers"])

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a StableHLO program in NumPy: globally, and what is in manual computations on every device in lockstep."""
+"""Runs a StableHLO program in NumPy: globally, and the bodies of manual computations on every device in lockstep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
 Array = Any
-# What a value is on each device, or for all of them.
+# The array of a value on each device, or the one global array.
 Lanes = list[Array]
 
 _ELEMENTWISE: dict[str, Callable[..., Array]] = {
@@ -29,7 +29,7 @@ _COMPARISONS: dict[str, Callable[..., Array]] = {"GE": np.greater_equal, "LE": n
 
 
 def run(function: Any, inputs: Sequence[Array], meshes: dict[str, Mesh]) -> list[Array]:
-    """What a function of global tensors returns."""
+    """Returns the results of a function of global tensors."""
     block = function.regions[0].blocks[0]
     return [lanes[0] for lanes in _Program(meshes, (0,)).run(block, [[one] for one in inputs])]
 
@@ -110,7 +110,7 @@ class _Program:
 
 
 def compute(op: Any, operands: list[Array]) -> Array:
-    """What an op that does not communicate makes of arrays."""
+    """Returns the result of an op that does not communicate."""
     attributes = op.attributes
     if op.name in _ELEMENTWISE:
         return _ELEMENTWISE[op.name](*operands)
@@ -144,7 +144,7 @@ def compute(op: Any, operands: list[Array]) -> Array:
     if op.name == "stablehlo.dynamic_slice":
         whole, *starts = operands
         sizes = list(attributes["slice_sizes"])
-        # A piece that would reach beyond the end is taken from the end.
+        # A start index is clamped so that the slice is in bounds.
         begins = [min(max(int(start), 0), n - size) for start, n, size in zip(starts, whole.shape, sizes, strict=True)]
         return whole[tuple(slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True))]
     assert op.name == "stablehlo.pad", op.name
@@ -155,7 +155,7 @@ PADDINGS = ("edge_padding_high", "edge_padding_low", "interior_padding")
 
 
 def padded(operands: list[Array], high: list[int], low: list[int], between: list[int]) -> Array:
-    """What a pad makes of a tensor and a scalar; amounts at the edges may be negative."""
+    """Returns the result of a pad of a tensor with a scalar; edge padding may be negative."""
     value, padding = operands
     spread = [max(0, (size - 1) * (gap + 1) + 1) for size, gap in zip(value.shape, between, strict=True)]
     whole = np.full(spread, padding)
@@ -169,7 +169,7 @@ def padded(operands: list[Array], high: list[int], low: list[int], between: list
 
 
 def function_and_meshes(module: Any) -> tuple[Any, dict[str, Mesh]]:
-    """The only function of a module, and its meshes."""
+    """Returns the only function of a module, and the meshes of the module."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     (function,) = functions
     return function, sdy.meshes(module.operation)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A StableHLO program under construction, on tensors of odd sizes that are sharded at random."""
+"""A builder of StableHLO programs on tensors of odd sizes with random shardings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Program:
         attributes: str = "",
         regions: str = "",
     ) -> list[Tensor]:
-        """Adds an op in its generic form, with a sharding for each result, most of the time."""
+        """Adds an op in its generic form, with shardings of all results with probability 0.85."""
         name = f"%{self.count}"
         self.count += 1
         made = [

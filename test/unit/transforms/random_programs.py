@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-# Axes by name; sizes whose product divides 8, with which all tensors are made.
+# Sizes of axes by name; their product divides 8, and with it all sizes of tensors.
 MESHES = ({"x": 2, "y": 2}, {"x": 4}, {"x": 2}, {"x": 2, "y": 2, "z": 2}, {"x": 4, "y": 2})
 SIZES = (8, 16)
 
@@ -28,7 +28,7 @@ class Program:
         return f"%v{len(self.lines)}"
 
     def pick(self, rank: int | None = None) -> tuple[str, Shape]:
-        """A tensor; with a rank one of it, made an argument-like constant where there is none."""
+        """Returns a random tensor, of the given rank if one has it; otherwise the first tensor."""
         fitting = [value for value in self.values if rank is None or len(value[1]) == rank]
         return self.random.choice(fitting) if fitting else self.values[0]
 
@@ -39,7 +39,7 @@ class Program:
         return name
 
     def sharding(self, rank: int, *, open_chance: float = 0.5) -> str:
-        """Random axes and sub-axes in random dimensions."""
+        """Returns the text of a sharding with random axes and sub-axes in random dimensions."""
         axes = []
         for name, size in self.mesh.items():
             if size == 4 and self.random.random() < 0.3:
@@ -53,7 +53,7 @@ class Program:
                 self.random.choice(dims).append(axis)
         spelled = []
         for dim in dims:
-            # Neighbouring parts of one axis have to be written as one.
+            # Adjacent sub-axes that can be merged have to be written as one axis.
             text = ", ".join(dim)
             for name in self.mesh:
                 text = text.replace(f'"{name}":(1)2, "{name}":(2)2', f'"{name}"')
@@ -68,7 +68,7 @@ def tensor(shape: Shape) -> str:
 
 
 def generate(seed: int, dialect: str, steps: int = 6, sizes: tuple[int, ...] = SIZES) -> tuple[str, dict[str, int]]:
-    """The text of a module with a function @main in `dialect`, "linalg" or "stablehlo", and its mesh."""
+    """Returns the text of a module with a function @main in `dialect`, "linalg" or "stablehlo", and its mesh."""
     random = Random(seed)
     program = Program(random, random.choice(MESHES), sizes)
     arguments = []
@@ -114,7 +114,7 @@ def _filled(program: Program, shape: Shape, scalar: str) -> str:
 def _generic(
     program: Program, inputs: list[tuple[str, Shape, str]], output: tuple[str, Shape, str], kinds: str, body: str
 ) -> None:
-    """A linalg.generic over loops of the kinds `p` and `r`; maps are texts such as `d0, d1`."""
+    """Adds a linalg.generic over loops of the kinds `p` and `r`; maps are texts such as `d0, d1`."""
     loops = ", ".join(f"d{index}" for index in range(len(kinds)))
     maps = ", ".join(f"affine_map<({loops}) -> ({map_})>" for *_, map_ in (*inputs, output))
     iterators = ", ".join('"parallel"' if kind == "p" else '"reduction"' for kind in kinds)
@@ -178,7 +178,7 @@ def _linalg_matmul(program: Program) -> None:
     rhs, other = program.random.choice(fitting)
     result = (shape[0], other[1])
     same = [name for name, third in program.values if third == result]
-    # Also onto values that are no zeros.
+    # The initial value is sometimes nonzero.
     init = program.random.choice((_filled(program, result, "%zero"), *same))
     program.add(
         result,
@@ -196,7 +196,7 @@ def _linalg_broadcast(program: Program) -> None:
     init = _filled(program, result, "%zero")
     loops = ", ".join(f"d{index}" for index in range(len(result)))
     kept = ", ".join(f"d{index}" for index in range(len(result)) if index != dim)
-    # With the position along the new dimension, so that blocks of it differ.
+    # The body adds the position along the new dimension, so that shards differ.
     body = (
         f"      %p = linalg.index {dim} : index\n      %q = arith.index_cast %p : index to i32\n"
         "      %r = arith.sitofp %q : i32 to f32\n      %s = arith.addf %i0, %r : f32\n      linalg.yield %s : f32"

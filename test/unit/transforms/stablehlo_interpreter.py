@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs StableHLO programs of one device in StableHLO's reference interpreter."""
+"""Runs single-device StableHLO programs in StableHLO's reference interpreter."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _stablehlo = host.module("_mlir_libs._stablehlo")
 def run(module: Any, inputs: Sequence[Array]) -> list[Array]:
     """Returns the results of `main`.
 
-    Not for several devices: the interpreter has one thread for each processor, and collectives of more devices than
-    processors would wait for ever.
+    Supports a single device only: the interpreter has one thread for each processor, and collectives of more devices
+    than processors would deadlock.
     """
     text = str(module)
     context = ir.Context()

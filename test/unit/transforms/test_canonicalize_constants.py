@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`canonicalize` on programs in which only constants move, beside the host's pass of that name."""
+"""Tests of `canonicalize` on programs in which only constants move, against the host's pass of that name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.transforms.canonicalize.canonicalize import Canonicalize
 
 
 def random_program(choose: random.Random, most: int = 8) -> str:
-    """A function with equal and unequal constants, at its front, in its middle and in regions; some are unused."""
+    """Returns a function with equal and different constants at its start, in its middle and in regions, some unused."""
 
     def ops(prefix: str, values: list[str], count: int, depth: int = 0) -> list[str]:
         lines = []
@@ -42,7 +42,7 @@ def random_program(choose: random.Random, most: int = 8) -> str:
                 one, other = choose.choice(values), choose.choice(values)
                 lines.append(f"{name} = stablehlo.add {other}, {one} : tensor<f32>")
             values.append(name)
-        # The last line defines what the region returns.
+        # The last line defines the result of the region.
         last = f"%{prefix}last"
         return [*lines, f"{last} = stablehlo.subtract {values[-1]}, {choose.choice(values)} : tensor<f32>"]
 

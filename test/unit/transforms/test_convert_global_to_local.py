@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `sdy-convert-global-to-local` makes computes on every device its block of what the global program computes."""
+"""Local programs of `sdy-convert-global-to-local` compute on every device its shard of the global program's results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HALVES = 'sdy.mesh @m = <["x"=2]>\n'
 
 
 def check(text: str, passes: str = "sdy-convert-global-to-local", seed: int = 0, high: int = 5) -> str:
-    """Runs `main` of a text with one mesh whole and on each device; returns the local program."""
+    """Compares `main` of a text with one mesh, run as a global program, with each device; returns the local program."""
     module = asm.parse_module(text, create_context())
     mesh = next(iter(sdy.meshes(module).values()))
     function = next(
@@ -38,7 +38,7 @@ def check(text: str, passes: str = "sdy-convert-global-to-local", seed: int = 0,
     results = [sdy.get_result_sharding(function, index) for index in range(len(type_.results))]
     random = np.random.default_rng(seed)
     inputs = [random.integers(-1, high, list(one.shape)).astype(_dtype(one.element_type)) for one in type_.inputs]
-    # To the whole program a collective is the identity.
+    # In the global program a collective is the identity.
     without = re.sub(r"= sdy\.[^%]*(%\w+) out_sharding=.* : (tensor<.*>)", r"= stablehlo.reshape \1 : (\2) -> \2", text)
     whole = asm.parse_module(without, create_context())
     run_passes(whole, "builtin.module(sdy-drop-sharding-and-mesh)")
@@ -64,12 +64,12 @@ def _dtype(element_type: Any) -> Any:
 
 
 def on(dims: str, mesh: str = "m") -> str:
-    """The attribute of an argument or a result."""
+    """Returns the sharding attribute of an argument or a result."""
     return f"{{sdy.sharding = #sdy.sharding<@{mesh}, [{dims}]>}}"
 
 
 def of(*dims: str, mesh: str = "m") -> str:
-    """The attribute of the results of an op."""
+    """Returns the sharding attribute of the results of an op."""
     return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(f'<@{mesh}, [{one}]>' for one in dims)}]>"
 
 
@@ -103,7 +103,7 @@ func.func @main(%a: tensor<8x3xf32> {on(X_)}, %u: tensor<3x3xf32>, %i: tensor<i3
 
 @pytest.mark.parametrize("seed", range(12))
 def test_update_of_a_part_of_a_sharded_dimension(seed: int) -> None:
-    """It may be in one block, over both, or beyond the end, where it is moved back."""
+    """The update may fall in one shard, span both, or start too far, in which case its start index is clamped."""
     check(HALVES + UPDATE, seed=seed, high=9)
 
 
@@ -133,7 +133,7 @@ def test_scatters(tensor: str, updates: str, reduced: str, seed: int) -> None:
 
 
 def window_text(inserted: str) -> str:
-    """A scatter that writes at one place of rows, always in the first column."""
+    """Returns a scatter that updates one element of a row, always in the first column."""
     return f"""
 func.func @main(%a: tensor<4x6xf32> {on(_X)}, %i: tensor<3x1xi32>, %u: tensor<{"3xf32" if inserted else "3x1xf32"}>)
     -> (tensor<4x6xf32> {on(_X)}) {{
@@ -250,7 +250,7 @@ func.func @main(%a: tensor<1x4x6x2xf32> {on('{}, {"x"}, {}, {}')}, %k: tensor<4x
 }}"""
 
 
-# The elements of the first block are at 1 and 3 of five, those of the second at 0 and 2.
+# The elements of the first shard are at positions 1 and 3 of five, those of the second at 0 and 2.
 PADDED = f"""
 func.func @main(%a: tensor<4x6xf32> {on(X_)}) -> (tensor<10x7xf32> {on(X_)}) {{
   %c = stablehlo.constant dense<2.0> : tensor<f32>
@@ -316,7 +316,7 @@ func.func @main(%a: tensor<8xf32> {on('{"x"}')}) -> (tensor<8xf32> {on('{"x"}')}
 
 
 def local_take(rule: Any) -> str:
-    """The program with a partition rule registered for its op."""
+    """Returns the local program when `rule` is registered as the partition rule of its op."""
     interfaces.sharding_rule("my.take", text="i -> i")
     interfaces.partition_rule("my.take")(rule)
     context = create_context()
@@ -327,18 +327,18 @@ def local_take(rule: Any) -> str:
 
 
 def take(op: Any, blocks: interfaces.Blocks) -> None:
-    """Takes as many as there are in a block."""
+    """Sets the count to the size of the local shard."""
     op.results[0].set_type(blocks.result_types[0])
     op.attributes["count"] = ir.IntegerAttr.get(op.attributes["count"].type, blocks.operands[0].block_shape[0])
 
 
 def take_nothing(op: Any, blocks: interfaces.Blocks) -> None:
-    """Fits no blocks."""
+    """Raises PartitionError."""
     raise interfaces.PartitionError("it takes all there is")
 
 
 def take_wrongly(op: Any, blocks: interfaces.Blocks) -> None:
-    """Has a mistake in it."""
+    """Fails with an error of its own."""
     raise KeyError("size")
 
 

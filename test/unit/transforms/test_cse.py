@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`cse` beside the host's pass of that name."""
+"""Tests of `cse` against the host's pass of that name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("add", "subtract", "maximum")
 
 
 def random_program(choose: random.Random, most: int = 7) -> str:
-    """Two functions of few distinct sums, differences and maxima, some of them in regions, some unused."""
+    """Returns two functions of few distinct sums, differences and maxima, some of them in regions, some unused."""
 
     def ops(count: int, prefix: str, values: list[str], indent: str) -> list[str]:
         lines = []
@@ -35,7 +35,7 @@ def random_program(choose: random.Random, most: int = 7) -> str:
                     "  }) : (tensor<i32>) -> tensor<4xf32>",
                 ]
             else:
-                # Of the newest values few are equal.
+                # Few of the newest values are equal.
                 one, other = (choose.choice(values[-choose.choice((2, 8)) :]) for _ in range(2))
                 lines.append(f"{indent}{name} = stablehlo.{choose.choice(NAMES)} {one}, {other} : tensor<4xf32>")
             values.append(name)
@@ -108,7 +108,7 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        # The operands of a sum may come in any order, inside regions too; those of a difference may not.
+        # The operands of a sum commute, inside regions too; those of a difference do not.
         """
         %0 = stablehlo.constant dense<0.0> : tensor<f32>
         %1 = stablehlo.reduce(%a init: %0) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
@@ -133,7 +133,7 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
         }
         %5 = func.call @use4(%1, %2, %3, %4) : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
         """,
-        # Values from outside of a region tell it from others.
+        # Regions that capture different values are different.
         """
         %i = stablehlo.constant dense<1> : tensor<i32>
         %0 = "stablehlo.case"(%i) ({
@@ -150,7 +150,7 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
         }) : (tensor<i32>) -> tensor<4xf32>
         %5 = func.call @use(%0, %1, %2) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
         """,
-        # Tensors may have the memory effects of custom calls.
+        # Custom calls on tensors may have memory effects.
         """
         %0 = stablehlo.custom_call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
         %1 = stablehlo.custom_call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
@@ -159,7 +159,7 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
         %4 = func.call @use(%0, %1, %2) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
         %5 = func.call @use(%0, %1, %3) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
         """,
-        # An operation of linalg on memory writes it, and one on tensors does not.
+        # An operation of linalg on memrefs writes memory, and one on tensors does not.
         """
         %0 = linalg.add ins(%a, %a : tensor<4xf32>, tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>
         %1 = linalg.add ins(%a, %a : tensor<4xf32>, tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>
@@ -180,7 +180,7 @@ def test_what_is_unused_goes_where_the_host_erases_it(body: str) -> None:
         %7 = memref.alloc() : memref<4xf32>
         memref.copy %7, %m : memref<4xf32> to memref<4xf32>
         """,
-        # What is in one of several blocks is equal to what is in blocks that dominate it.
+        # An operation is replaced by an equal one in a block that dominates its own.
         """
         %0 = stablehlo.negate %a : tensor<4xf32>
         cf.br ^next

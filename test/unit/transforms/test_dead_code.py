@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations that nothing uses, wherever they are put, change nothing of what propagation decides."""
+"""Unused operations do not change the shardings that propagation chooses, wherever they are inserted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIPELINES = (
     "builtin.module(sdy-propagation-pipeline)",
 )
 SHARDINGS = ("", '[{"x"}, {?}]', '[{?}, {"y"}]', '[{"y", ?}, {"x", ?}]', "[{}, {}]")
-# The first two use one value and another, the others one value.
+# The first two ops have two operands, the others one.
 OPS = ("stablehlo.add {}, {}", "arith.mulf {}, {}", "stablehlo.negate {}", "sdy.reshard {} <@mesh, [{{}}, {{}}]>")
 
 
@@ -32,7 +32,7 @@ def context() -> Any:
 
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[str, str]:
-    """A program of a few operations, and the same with dead ones in between."""
+    """Draws a program of a few operations, and the same program with dead operations in between."""
     given_shardings = draw(st.lists(st.sampled_from(SHARDINGS), min_size=2, max_size=3))
     names = [f"%a{number}" for number in range(len(given_shardings))]
     live, values = list(names), list(names)

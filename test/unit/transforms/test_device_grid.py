@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Grids with an axis for each sub-axis."""
+"""Tests of device grids, which have an axis for each sub-axis."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_placements() -> None:
 
 def test_local_shapes() -> None:
     assert grid().local_shape((16, 5), Placement(((1, 0), ()))) == (1, 5)
-    # The last block is short.
+    # The last shard is short.
     assert grid().local_shape((16, 5), Placement(((), (0,)))) == (16, 3)
 
 
@@ -62,7 +62,7 @@ def test_permuted_meshes() -> None:
 
 
 def test_axes_in_runs() -> None:
-    # Along "a" devices are 1 and 4 apart, along "b" 2.
+    # Devices are 1 and 4 apart along "a", and 2 apart along "b".
     mesh = Mesh([("a", 4), ("b", 2)], [0, 2, 1, 3, 4, 6, 5, 7])
     found = DeviceGrid.for_meshes("mesh", [], {"mesh": mesh})
     assert found.shape == (2, 2, 2)
@@ -119,7 +119,7 @@ def test_a_mesh_that_is_no_part_of_the_grid() -> None:
     [([4, 5], True), ([6, 7], True), ([5, 6], False), ([1, 5], True), ([5, 4], False), ([3, 4], False)],
 )
 def test_which_meshes_are_part_of_a_grid_of_eight(devices: list[int], is_part: bool) -> None:
-    """The devices differ by one digit of their numbers, in ascending order."""
+    """A mesh is part of the grid if its devices differ in one digit of their ids and are in ascending order."""
     eight, two = Mesh([("x", 8)]), Mesh([("y", 2)], devices)
     used = [(eight, (AxisRef("x"),)), (two, (AxisRef("y"),))]
     both = DeviceGrid.for_meshes("eight", used, {"eight": eight, "two": two})

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that are uniform across the devices of the groups of a collective."""
+"""Tests of values that are uniform across the devices of each group of a collective."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNIFORM_ALONG_1 = {"constant", "across"}
 
 @pytest.fixture
 def module() -> Any:
-    # Its operations live as long as it.
+    # The fixture keeps the module alive, and with it the operations.
     return mlir_shard.parse(PROGRAM, mlir_shard.create_context())
 
 

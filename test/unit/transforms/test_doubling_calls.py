@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of functions that each call the next one twice."""
+"""Tests of chains of functions that each call the next one twice."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs that merge and split dimensions compute the same on expanded ones, to the StableHLO interpreter."""
+"""Random programs that merge and split dimensions give the same results in the interpreter after expansion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tensor(shape: Sequence[int], element: str = "f32") -> str:
 
 
 class Program:
-    """A program that is made op by op, and its arguments."""
+    """A program that is built op by op, and its arguments."""
 
     def __init__(self, draw: Callable) -> None:
         self.draw, self.lines, self.arguments, self.values = draw, [], [], []
@@ -42,7 +42,7 @@ class Program:
 
     def reshape(self, value: Value) -> None:
         name, shape = value
-        # Of all ways to write the elements in dimensions, one near to the value's.
+        # The options: two dimensions merged, one split, or the shape of another value with as many elements.
         options = [(*shape[:i], shape[i] * shape[i + 1], *shape[i + 2 :]) for i in range(len(shape) - 1)]
         options += [shape[:i] + known + shape[i + 1 :] for i, size in enumerate(shape) for known in splits(size)]
         options += [known for _, known in self.values if prod(known) == prod(shape) and known != shape]

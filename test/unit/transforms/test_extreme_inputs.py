@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes, tensors and regions of any size are partitioned, or refused by a diagnostic at their place."""
+"""Meshes, tensors and regions of any size are partitioned, or rejected by a diagnostic at their location."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def on(dims: str) -> str:
 
 
 def programs(size: int) -> dict[str, str]:
-    """Functions of a tensor with a dimension of `size` elements, sharded along axis x, by what they do."""
+    """Returns functions of a tensor with a dimension of `size` elements, sharded along axis x, by kind of operation."""
     type_, x, y = f"tensor<{size}xf32>", on('{"x"}'), on('{"y"}')
 
     def unary(result: str, line: str, of_result: str = "") -> str:
@@ -72,7 +72,7 @@ def mesh_text(sizes: dict[str, int]) -> str:
 
 
 def partitioned(text: str, target: str) -> str | Sequence[Diagnostic]:
-    """The local program, or what was said of the one that cannot be."""
+    """Returns the local program, or the diagnostics of a program that cannot be partitioned."""
     module = asm.parse_module(text, create_context(), "program.mlir")
     try:
         run_passes(module, f"builtin.module(spmd-pipeline{{collectives={target}}})")
@@ -82,7 +82,7 @@ def partitioned(text: str, target: str) -> str | Sequence[Diagnostic]:
 
 
 def refusal(text: str, target: str) -> Diagnostic:
-    """The one error of a program that is refused, at a place in it."""
+    """Returns the only error of a program that is rejected, which has a location in the program."""
     found = partitioned(text, target)
     assert not isinstance(found, str), found
     (error,) = found
@@ -126,7 +126,7 @@ PASSES = ("convert-sdy-to-shard", "sdy-insert-explicit-reshards", "sdy-reshard-t
 @pytest.mark.parametrize("passes", [*PASSES, "sdy-convert-global-to-local", "spmdize", "shard-unify-meshes"])
 @pytest.mark.parametrize("is_inlined", [False, True])
 def test_single_passes_end(passes: str, is_inlined: bool) -> None:
-    """Whatever a pass does about a mesh of 2^31 devices, written in the sharding or not, it comes to an end."""
+    """Each pass ends on a mesh of 2^31 devices, inlined in the sharding or not, with success or a diagnostic."""
     text = mesh_text({"x": 2**31, "y": 2}) + programs(8)["moved"]
     if is_inlined:
         text = re.sub("^.*\n", "", text).replace("@m,", f'mesh<["x"={2**31}, "y"=2]>,')
@@ -142,7 +142,7 @@ def test_single_passes_end(passes: str, is_inlined: bool) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_largest_mesh(kind: str) -> None:
-    """Nothing is exponential, nor quadratic, in the devices of a mesh of many axes."""
+    """No cost is exponential or quadratic in the number of devices of a mesh of many axes."""
     count = MOST_DEVICES.bit_length() - 3
     sizes = {"x": 2, "y": 2} | {f"a{number}": 2 for number in range(count)}
     assert Mesh(sizes.items()).total_size == MOST_DEVICES
@@ -156,7 +156,7 @@ ONES = {f"a{number}": 1 for number in range(68)}
 @pytest.mark.parametrize("size", [8, 9])
 @pytest.mark.parametrize("kind", KINDS)
 def test_axes_of_one_device_make_no_difference(kind: str, size: int, target: str) -> None:
-    """Also where they are more than the dimensions of NumPy's arrays."""
+    """Axes of size 1 do not change the local program, even if they are more than a NumPy array can have dimensions."""
     program = programs(size)[kind]
     without = {"x": 2, "y": 3}
     expected, found = (partitioned(mesh_text(sizes) + program, target) for sizes in (without, without | ONES))
@@ -224,7 +224,7 @@ QUANTIZED = "!quant.uniform<i8:f32, 1.0>"
     ids=["sliced", "added"],
 )
 def test_quantized_tensors(line: str, size: int, target: str) -> None:
-    """No constant of them is known, so that uneven shards of them are refused, or made none."""
+    """No padding constant is known for quantized tensors: uneven shards of them are rejected, or avoided."""
     type_ = f"tensor<{size}x{QUANTIZED}>"
     text = f"""func.func @main(%a: {type_} {on("{}")}) -> tensor<f32> {{
   {line.replace("TYPE", type_)}

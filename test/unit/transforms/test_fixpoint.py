@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fixpoints over small graphs: what is tied to a place follows it, and nodes around are visited."""
+"""Tests of fixpoints over small graphs: places tied to a changed place are updated, and adjacent nodes visited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def graph() -> ValueGraph:
 
 
 def run(graph: ValueGraph, edges: list[tuple[int, int]], states: dict[int, str], count: int) -> list[str | None]:
-    """The shardings of places 1 to `count` after propagation through identities from place to place."""
+    """Returns the shardings of places 1 to `count` after propagation through identities from place to place."""
     kind = graph.kind(NodeKind(IDENTITY))
     for source, target in edges:
         graph.nodes.append(Node(kind, (source,), (target,)))

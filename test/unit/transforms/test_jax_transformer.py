@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small transformer of JAX through the whole pipeline: right, and with no more bytes than XLA's partitioner."""
+"""A small JAX transformer through the entire pipeline gives correct results with no more bytes than under XLA."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUNS = {
     "mpi": ("--engines", "mpi", "--functions", "forward"),
     "other meshes": ("--only-bytes", "--meshes", "4x2", "8x1", "1x8"),
 }
-# Runs the benchmark with each list of options, and says of each how it ended and what it printed.
+# Runs the benchmark with each list of options, and prints the exit code and the output of each run.
 _SCRIPT = """
 import contextlib, functools, io, json, sys
 address, folder, benchmarks, runs = sys.argv[1:]
@@ -46,11 +46,11 @@ print(json.dumps(ended))
 
 @pytest.fixture(scope="module")
 def ended(fork_server: ForkServer) -> dict[str, tuple[bool, str]]:
-    """Whether each run of the benchmark failed, and what it printed; all in one process, which is the only JAX."""
+    """Returns the exit code and the output of each run of the benchmark; all runs share one process with JAX."""
     runs = json.dumps([[*_SMALL, *options] for options in _RUNS.values()])
     folders = [str(Path(__file__).parents[2]), str(_BENCHMARKS)]
     command = [sys.executable, "-c", _SCRIPT, fork_server.address, *folders, runs]
-    # XLA's own code is what is compared with, and need not be fast.
+    # XLA's program serves only for comparison and need not be fast.
     environment = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment)
     assert process.returncode == 0, process.stdout + process.stderr

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layouts against what they stand for: which element lies on which devices, counted out."""
+"""Tests of layouts against an explicit enumeration of the devices that hold each element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = [1, 2, 3, 4, 6, 8, 12]
 
 
 def coordinates(sharding: TensorSharding, shape: Sequence[int]) -> np.ndarray:
-    """For each element, with a trailing dimension of device coordinates along `PARTS`; -1 where on all of them."""
+    """Returns the device coordinates of each element along `PARTS`, in a trailing dimension; -1 if replicated."""
     result = np.full((*shape, len(PARTS)), -1)
     for dim, of in enumerate(sharding.dim_shardings):
         blocks = of.sharded_size(MESH)
@@ -51,10 +51,10 @@ def shardings(draw: st.DrawFn, shape: Sequence[int]) -> TensorSharding:
 
 
 def all_shardings(shape: Sequence[int]) -> Iterator[TensorSharding]:
-    """Every sharding of the shape along `PARTS`."""
+    """Yields every sharding of the shape along `PARTS`."""
     for count in range(len(PARTS) + 1):
         for parts in permutations(PARTS, count):
-            # The parts in order, cut in one piece for each dimension.
+            # The parts, in this order, are cut into one piece for each dimension.
             for cuts in combinations_with_replacement(range(count + 1), len(shape) - 1):
                 pieces = [parts[begin:end] for begin, end in pairwise((0, *cuts, count))]
                 yield TensorSharding.closed_with([add_axes_or_merge((), axes, MESH) for axes in pieces], "mesh")
@@ -75,7 +75,7 @@ def test_equal_layouts_are_equal_placements() -> None:
 
 @st.composite
 def transposes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], TensorSharding]:
-    """A source shape, a permutation, and a sharding of the transposed tensor."""
+    """Draws a source shape, a permutation, and a sharding of the transposed tensor."""
     shape = tuple(draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=3)))
     permutation = tuple(draw(st.permutations(range(len(shape)))))
     return shape, permutation, draw(shardings([shape[dim] for dim in permutation]))
@@ -90,7 +90,7 @@ def test_transpose_moves_the_placement_with_the_elements(
     assume(layout is not None)
     assert layout is not None
     moved = before_transpose(layout, shape, permutation, MESH)
-    # Without a reshape in between, each cut is of one dimension.
+    # Without a reshape in between, each axis cuts a single dimension.
     assert moved is not None
     source_dims = [() for _ in shape]
     for dim, of in zip(permutation, sharding.dim_shardings, strict=True):
@@ -99,7 +99,7 @@ def test_transpose_moves_the_placement_with_the_elements(
 
 
 def test_cut_across_transposed_dimensions_is_split() -> None:
-    # Of 24 elements read from 6x4, "y" cuts pairs of rows and then the halves of each row.
+    # In 24 elements of shape 6x4, "y" cuts pairs of rows and then each row in half.
     sharding = TensorSharding.closed_with([[AxisRef("z"), AxisRef("y")]], "mesh")
     layout = layout_of(sharding, [6 * 4], MESH)
     assert layout is not None
@@ -109,7 +109,7 @@ def test_cut_across_transposed_dimensions_is_split() -> None:
 
 
 def test_cut_between_digits_is_refused() -> None:
-    # Of 12 elements, "y" gives each device 3 in a row; the rows of 2 are cut in between.
+    # "y" gives each device 3 consecutive ones of 12 elements, which cuts through the rows of 2.
     sharding = TensorSharding.closed_with([[AxisRef("y")]], "mesh")
     layout = layout_of(sharding, [12], MESH)
     assert layout is not None

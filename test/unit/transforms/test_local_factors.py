@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Along which factors an op is local, given the shardings of its tensors."""
+"""Tests of the axes along which each factor of an op is local, given the shardings of its tensors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestLocalFactors:
         assert local(ADD, *['[{"x"}, {"y"}]'] * 3, unshardable=(0,)) == ["", "y"]
 
     def test_an_axis_shards_one_factor(self) -> None:
-        # Neither factor is in the tensors of the other, so both agree on the same axis.
+        # The factors share no tensor, so the tensors of each agree on the same axis.
         outer = OpShardingRule(
             (8, 8), (TensorMapping.of([0]), TensorMapping.of([1])), (TensorMapping.of(),), reduction_factors=(0, 1)
         )
@@ -70,12 +70,12 @@ class TestLocalFactors:
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[OpShardingRule, list[Placement], list[int]]:
-    """A rule whose dimensions are factors, placements of its tensors on the axes of the mesh, unshardable factors."""
+    """Draws a rule with one factor per dimension, placements of its tensors on mesh axes, and unshardable factors."""
     count = draw(st.integers(1, 4))
     factors = st.lists(st.integers(0, count - 1), max_size=3, unique=True)
     of_tensors = [draw(factors) for _ in range(draw(st.integers(1, 4)))]
     mappings = [TensorMapping.of(*([factor] for factor in of_tensor)) for of_tensor in of_tensors]
-    # Tensors mostly agree.
+    # The placements of most tensors are compatible.
     common = draw(st.permutations(range(3)))
     cuts = sorted(draw(st.lists(st.integers(0, 3), min_size=count - 1, max_size=count - 1)))
     agreed = [tuple(common[start:end]) for start, end in zip([0, *cuts], [*cuts, 3], strict=True)]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`canonicalize`: the driver runs only where a pattern of this project may match."""
+"""`canonicalize` runs the driver only where a pattern of this project may match."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The phases in which ops propagate."""
+"""Tests of the phases in which ops propagate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlir_shard.transforms.propagate.value_graph import NodeKind, OpClass
 
 NONE, FORWARD, BACKWARD, BOTH = PropagationDirection
 PHASES = phases()
-# ([i, j])->([i]) with j a reduction
+# ([i, j])->([i]) with reduction factor j
 RULE = OpShardingRule((8, 8), (TensorMapping.of([0], [1]),), (TensorMapping.of([0]),), reduction_factors=(1,))
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs mean the same, to the StableHLO interpreter, whatever they are padded with."""
+"""Padding does not change the results of random programs in the StableHLO interpreter, whatever its value."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mlir_shard.transforms.padding.sdy_pad_for_divisibility import pad_function
 from mlir_shard.transforms.shardings import listed_meshes
 
 _bindings = host.module("_mlir_libs._stablehlo")
-# To make one takes longer than most programs here.
+# Creating a context takes longer than most programs here.
 CONTEXT = create_context()
 RESHARDED = "sdy-insert-explicit-reshards{enable-full-version=true}"
 RESOLVED = "sdy-resolve-permutation-factors{enable-halo-exchange=false}"
-# Ways to bring the operands of each op together, the first of which does not at all.
+# Pipelines that insert the reshards of each op; the first one inserts none.
 PIPELINES = [
     None,
     f"builtin.module(func.func({RESHARDED},sdy-reshard-to-collectives))",
@@ -38,13 +38,13 @@ PIPELINES = [
 
 
 def garbage(element_type: Any) -> Any:
-    """A constant that shows wherever it gets."""
+    """Returns a constant that is visible in the results that it reaches."""
     value = float("nan") if isinstance(element_type, ir.FloatType) else 1 if element_type.width == 1 else 77777
     return stablehlo.splat(stablehlo.tensor(element_type), value)
 
 
 def evaluate(module: Any, inputs: Sequence[Any]) -> list[Any]:
-    """What the interpreter computes of a program in which the collectives of sdy change nothing."""
+    """Returns the results of a program in the interpreter, with the collectives of sdy as identities."""
     for op in list(ops_below(module.operation)):
         if op.name == "sdy.mesh":
             op.erase()
@@ -75,7 +75,7 @@ def check_even(function: Any) -> None:
 
 
 def check(text: str, inputs: Sequence[Any], pipeline: str | None, padding: Any) -> bool:
-    """Whether anything was padded."""
+    """Checks that padding leaves the results unchanged and all shards even; returns whether anything was padded."""
     expected = evaluate(asm.parse_module(text, CONTEXT), inputs)
     module = asm.parse_module(text, CONTEXT)
     if pipeline is not None:
@@ -93,7 +93,7 @@ def check(text: str, inputs: Sequence[Any], pipeline: str | None, padding: Any) 
 
 
 def is_refused(text: str, inputs: Sequence[Any], seed: int) -> bool:
-    """Whether the program is refused, as it may be where the elements of a window are in uneven shards."""
+    """Returns whether the program is rejected, which is allowed for a windowed dimension with uneven shards."""
     try:
         check(text, inputs, PIPELINES[seed % 3], garbage if seed % 2 else None)
     except PassFailure as failure:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Placements of operands that data-flow edges have as sources, also where edges have the same value."""
+"""Tests of placements of operands that are sources of data-flow edges, also of edges that share a value."""
 
 from __future__ import annotations
 

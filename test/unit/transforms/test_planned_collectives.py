@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives that are planned deliver the target, by simulation, and cost no more than Shardy's."""
+"""Planned collectives produce the target sharding in simulation and cost no more than Shardy's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MODEL = CostModel()
 def reshards(
     mesh: Mesh, pairs: Iterable[tuple[TensorSharding, TensorSharding, tuple[int, ...]]], options: str
 ) -> list[list[Any]]:
-    """What becomes of a reshard between each pair: the ops of a function, where a partial source is reduced before."""
+    """Returns the ops that a reshard between each pair becomes; a partial source is reduced by an op before it."""
     text = [f"sdy.mesh @mesh = {mesh}"]
     for number, (source, target, shape) in enumerate(pairs):
         type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
@@ -68,7 +68,7 @@ def _value(attribute: Any) -> Any:
 
 
 def moves_of(name: str, attributes: dict[str, Any], grid: Grid) -> Move:
-    """The move that a collective is."""
+    """Returns the move of a collective."""
     if name == "sdy.collective_permute":
         return CollectivePermute(grid.placement(attributes["out_sharding"]).dims)
     if name == "sdy.all_reduce":
@@ -85,7 +85,7 @@ def moves_of(name: str, attributes: dict[str, Any], grid: Grid) -> Move:
 
 
 def check(source: TensorLayout, target: TensorLayout, ops: list[Any]) -> float:
-    """Simulates the collectives; their cost, infinite where one is a direct exchange."""
+    """Simulates the collectives and returns their cost, which is infinite if one is a direct exchange."""
     said = [op[1].get("out_sharding") or op[1]["sharding"] for op in ops]
     used = [axis for one in (source.sharding, target.sharding, *said) for axis in one.used_axes]
     grid = Grid.of(source.mesh, used)

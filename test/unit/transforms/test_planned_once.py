@@ -23,7 +23,7 @@ SHARDED = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}'
 
 
 def planned(monkeypatch: pytest.MonkeyPatch, body: str) -> Counter[str]:
-    """The names of the ops that are planned in a function of the values %a and %b, sharded in rows."""
+    """Returns the names of the ops that are planned in a function with arguments %a and %b, whose rows are sharded."""
     plan, names = Planner._plan, Counter[str]()
 
     def counted(self: Planner, op: Any, plans: list[Any]) -> None:
@@ -43,7 +43,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, body: str) -> Counter[str]:
 
 
 def rotated(value: str) -> str:
-    """A rotation of the columns of a value, as of the angles of an embedding."""
+    """Returns ops that swap the two halves of the columns of a value, as in a rotary embedding."""
     halves = "(tensor<8x4xf32>) -> tensor<8x2xf32>"
     return f"""
       {value}0 = stablehlo.slice {value} [0:8, 0:2] {SHARDED} : {halves}
@@ -70,13 +70,13 @@ def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pyt
       %c3 = stablehlo.concatenate %a0, %a0, dim = 1 {SHARDED}
         : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x4xf32>"""
     assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 2
-    # Whether they join slices tells these two apart.
+    # The two concatenates differ only in whether their operands are slices.
     rules["stablehlo.concatenate"] = replace(concatenate, computing_context_key=None)
     assert planned(monkeypatch, rotated("%a") + joined)["stablehlo.concatenate"] == 3
 
 
 def test_elementwise_ops_of_any_name_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And so are broadcasts of any constant; reductions tell their bodies apart."""
+    """Elementwise ops and broadcasts of any constant are planned once; reductions are planned once per body."""
     scalars = [f"%k{one} = stablehlo.constant dense<{one}.0> : tensor<f32>" for one in range(2)]
     broadcasts = [
         f"%w{one} = stablehlo.broadcast_in_dim %k{one}, dims = [] {SHARDED} : (tensor<f32>) -> tensor<8x4xf32>"
@@ -111,7 +111,7 @@ def test_optimization_barriers_are_planned_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_reshards_are_decided_once_and_inserted_around_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operands and partial results are resharded; locations are those of what is resharded."""
+    """Operands and partial results are resharded; each reshard has the location of the resharded value."""
     insertion, decided = CompatibleOps._insertion, []
 
     def counted(self: CompatibleOps, number: int, *choice: Any) -> Any:
@@ -152,7 +152,7 @@ INSERTION = "builtin.module(func.func(sdy-insert-explicit-reshards))"
 
 
 def functions_of(body: str, left: str = '[{}, {"x"}]', right: str = "[{}, {}]") -> Any:
-    """A module of two functions with this body, on values %a and %b that are sharded so, and of @other."""
+    """Returns a module of two functions with this body and arguments %a and %b with these shardings, and of @other."""
     a, b = (f"tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {one}>}}" for one in (left, right))
     functions = [
         f"func.func @{name}(%a: {a}, %b: {b}) -> tensor<8x8xf32> {{ {body} return %0 : tensor<8x8xf32> }}"

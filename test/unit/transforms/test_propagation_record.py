@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A recorded propagation ends where another one does, and knows why."""
+"""A recorded propagation has the same result as an unrecorded one, and the record has the origins of axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = ['[{"a", ?}]', '[{"b", ?}p1]', '[{"a", "b"}]', "[{}]", '[{?}], replicate
 
 
 def random_graph(seed: int) -> ValueGraph:
-    """A graph over 12 places with groups, siblings, returns and priorities."""
+    """Returns a graph over 12 places with groups, siblings, returns and priorities."""
     random = Random(seed)
     graph = ValueGraph({"mesh": Mesh({"a": 2, "b": 2}.items())})
     kinds = [graph.kind(NodeKind(rule)) for rule in RULES]
@@ -51,7 +51,7 @@ def test_the_shardings_are_the_same(seed: int, strategy: str) -> None:
     propagate(recorded, plan, record)
     shardings = [graph.sharding(place) for place in range(len(graph.states))]
     assert [recorded.sharding(place) for place in range(len(graph.states))] == shardings
-    # What a function returns and its result have one origin, which is kept with the former.
+    # A returned value and the function's result share an origin, which is stored with the returned value.
     keys = {node.results[0]: node.operands[0] for node in recorded.returns}
     for place, one in enumerate(shardings):
         assert one is None or record.knows(keys.get(place, place), one) or record.knows(place, one)
@@ -67,7 +67,7 @@ def test_steps_are_numbered_as_they_come() -> None:
     record: Record[int] = Record(next_step=5)
     record.begin(3, graph.sharding(3), "here")
     propagate(graph, Plan(STRATEGIES["basic"]), record)
-    # The second node is the first that has something to do; then the one it touches, then the rest.
+    # The second node is the first to change a sharding, followed by the node that its change reaches, then the last.
     assert {node: [step for step, _ in moves] for node, moves in record.moves.items()} == {1: [5], 0: [6], 2: [7]}
     assert record.next_step == 8
     assert record.origins == {place: {AxisRef("a"): "here"} for place in (1, 2, 3, 4)}

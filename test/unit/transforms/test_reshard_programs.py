@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs of one reshard on meshes of up to six axes: right on every device, with the bytes that their plans say."""
+"""Programs of one reshard on meshes of up to six axes are correct on every device and move the bytes of their plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlir_shard.tools import shard_run
 from mlir_shard.transforms.communication.shard_communication_report import communication_report
 
 PIPELINE = "builtin.module(spmd-pipeline)"
-# Plans of the least bytes take several dimensions at once where those of the least time take one after the other.
+# Plans of the fewest bytes move several dimensions at once where plans of the least time move one after the other.
 FEWEST_BYTES = "builtin.module(func.func(sdy-reshard-to-collectives{planner=optimal objective=bytes}),spmdize)"
 ELEMENT_SIZE = 4
 
@@ -109,7 +109,7 @@ NOT_NESTING = [
 def test_exchanges_among_other_collectives(
     shape: tuple[int, ...], source: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Exchanges that are a part of a plan, on both targets; so few messages are allowed that one exchange is none."""
+    """Exchanges work within a plan on both targets; the limit on messages rules out a single exchange as the plan."""
     monkeypatch.setitem(Planner.__init__.__kwdefaults__, "most_messages", 96)
     mesh = Mesh(zip(("a0", "a1", "a2", "a3"), (4, 2, 2, 2), strict=True))
     before, after = (TensorLayout(sharding(text), mesh, shape) for text in (source, target))
@@ -120,7 +120,7 @@ def test_exchanges_among_other_collectives(
     mlir_shard.run(module, PIPELINE)
     check_values(before, after, module)
     assert communication_report(module).bytes_received == plan.bytes_received
-    # Programs of StableHLO take and return even shards: of replicated tensors uneven ones are made.
+    # StableHLO programs take and return even shards only, so the uneven shards are made from replicated tensors.
     type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
     file = tmp_path / "program.mlir"
     file.write_text(f"""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements give what they gave, by simulation of the devices, once they exchange them themselves."""
+"""Ops that move elements give the same results in simulation after their halo exchanges are made explicit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REORDERED = 'sdy.mesh @mesh = <["x"=2, "y"=3, "z"=4], device_ids=[{}]>'.format(
 AXES = ["", '"x"', '"y"', '"z"', '"x", "y"', '"y", "x"', '"z":(1)2', '"z":(2)2', '"x", "z":(2)2']
 RESOLVE = "builtin.module(sdy-resolve-permutation-factors)"
 ALONE = "builtin.module(sdy-per-instruction-partitioning)"
-# To make one takes longer than most programs here.
+# Creating a context takes longer than most programs here.
 CONTEXT = create_context()
 
 
@@ -87,7 +87,7 @@ def check(text: str, shape: list[int], pipeline: str) -> str:
     return printed
 
 
-# Alone, a reverse has to be of even shards.
+# Per-instruction partitioning supports a reverse of even shards only.
 @pytest.mark.parametrize(
     ("kind", "pipeline"),
     [
@@ -131,7 +131,7 @@ def test_splits(sizes: list[int], mesh: str, axes: list[str]) -> None:
 @pytest.mark.parametrize(
     ("bounds", "shards", "expected"),
     [
-        ("[0:5]", 2, False),  # of three elements each, as before
+        ("[0:5]", 2, False),  # Shards have three elements, as before.
         ("[0:4]", 2, True),
         ("[1:6]", 2, True),
         ("[0:6:2]", 2, True),

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Spmdized programs give every device its block of what the global program gives, by simulation of the devices."""
+"""Spmdized programs give every device its shard of the global program's results, in a simulation of the devices."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mlir_shard.dialects.contexts import create_context
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.layout import device_box
 
-# Blocks of these are short or empty on the last devices.
+# Shards of these sizes are short or empty on the last devices.
 UNEVEN_SIZES = (1, 3, 5, 6, 7, 8)
-# To make one takes longer than most programs here.
+# Creating a context takes longer than most programs here.
 CONTEXT = create_context()
 
 
@@ -29,7 +29,7 @@ def main_of(module: Any) -> Any:
 
 
 def check(text: str, mesh: Mesh, seed: int = 0) -> str:
-    """Runs `text` whole and on each device; returns the local program."""
+    """Compares `text` as a global program with its local program on each device; returns the local program."""
     module = asm.parse_module(text, CONTEXT)
     run_passes(module, "builtin.module(shard-propagate)")
     function = main_of(module)
@@ -54,12 +54,12 @@ def check(text: str, mesh: Mesh, seed: int = 0) -> str:
 
 
 def part(whole: Any, sharding: TensorSharding | None, mesh: Mesh, device: int) -> Any:
-    """What of a tensor is on a device."""
+    """Returns the part of a tensor that is on a device, without padding."""
     return whole if sharding is None else whole[device_box(sharding, mesh, whole.shape, device).slices]
 
 
 def block(whole: Any, sharding: TensorSharding | None, mesh: Mesh, device: int) -> Any:
-    """The local tensor; what is beyond the end of the tensor is not a number."""
+    """Returns the shard of a tensor on a device; its padding is NaN."""
     if sharding is None:
         return whole
     local = np.full(sharding.local_shape(whole.shape, mesh), np.nan, np.float32)
@@ -95,7 +95,7 @@ func.func @main(
 
 @pytest.mark.parametrize(
     "device_ids",
-    # Reversed, by the other axis first, in a snake, and in no order at all.
+    # Reversed, with the other axis as the major one, in a snake, and in arbitrary order.
     [[5, 4, 3, 2, 1, 0], [0, 2, 4, 1, 3, 5], [0, 1, 2, 5, 4, 3], [3, 0, 5, 4, 1, 2]],
     ids=str,
 )
@@ -126,16 +126,16 @@ func.func @main(
 @pytest.mark.parametrize(
     ("a", "b", "result", "collectives"),
     [
-        # By rows of one and columns of the other nothing moves.
+        # Sharding the rows of one operand and the columns of the other needs no collective.
         ('[{"x"}, {}]', '[{}, {"y"}]', '[{"x"}, {"y"}]', []),
-        # By the contracted dimension partial results are added up.
+        # Sharding the contracted dimension gives partial results that are summed.
         ('[{}, {"x", "y"}]', '[{"x", "y"}, {}]', "[{}, {}]", ["all_reduce"]),
         ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {}]', ["all_reduce"]),
-        # Where the result and what is added to it take an axis, the operands give way.
+        # If the result and the accumulator are sharded along an axis, the operands are resharded.
         ('[{"x"}, {"y"}]', '[{"y"}, {}]', '[{"x"}, {"y"}]', ["all_gather", "all_to_all"]),
-        # An axis cannot share out both what the operands do not have in common: one of them is gathered.
+        # An axis cannot shard the rows and the columns of the result: one operand is gathered.
         ('[{"x"}, {}]', '[{}, {"x"}]', '[{"x"}, {}]', ["all_gather"]),
-        # A result that is wanted whole is made in blocks all the same.
+        # A result that has to be replicated is computed in shards nevertheless.
         ('[{"x", "y"}, {}]', "[{}, {}]", "[{}, {}]", ["all_gather"]),
     ],
 )

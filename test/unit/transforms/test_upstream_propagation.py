@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What upstream's propagation shards is sharded here too: the benchmark, on its programs and on a part of its ops."""
+"""Every sharding of upstream's propagation is found here too: the benchmark on its programs and some of its ops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _load() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # A dataclass looks its module up by name.
+    # The dataclass decorator looks up the module by its name.
     sys.modules[BENCHMARK.stem] = module
     spec.loader.exec_module(module)
     return module

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decisions that keep state are found by planning each op alone; test/plugins has rules that do."""
+"""Decisions that depend on state are detected by planning each op alone; test/plugins has rules with state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlir_shard.passes.registry import PassFailure
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.transforms.propagate.step import Steps
 
-# Both ops of each pair are decided on once.
+# One decision applies to both ops of each program.
 PROPAGATED = """
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},

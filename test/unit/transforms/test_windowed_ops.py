@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions and windowed reductions along a dimension on two devices give what the whole op gives."""
+"""Convolutions and windowed reductions sharded over two devices give the results of the unsharded op."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REDUCTION = """
 
 
 def windows(random: np.random.Generator) -> dict[str, int]:
-    """Windows over an even number of elements, an even number of them."""
+    """Returns random attributes of an even number of windows over an even number of elements."""
     while True:
         length, size, stride, step = (int(random.integers(*ends)) for ends in ((4, 10), (1, 5), (1, 4), (1, 3)))
         low, high = (int(random.integers(-1, 4)) for _ in range(2))
@@ -85,7 +85,7 @@ def test_random_windows(form: str, others: dict[str, Any]) -> None:
         operand, kernel = (one.astype(np.int32) for one in inputs)
         whole = asm.parse_module(text, create_context())
         run_passes(whole, "builtin.module(sdy-drop-sharding-and-mesh)")
-        # By XLA too: unlike StableHLO's interpreter it leaves padding out of reductions from an initial value of 1.
+        # The reference is XLA's: unlike StableHLO's interpreter, it skips padding in reductions with initial value 1.
         ((expected,),) = xla_devices.run(whole, [[operand, kernel]])
         module = asm.parse_module(text, create_context())
         run_passes(module, LOCAL)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random StableHLO programs of all kinds of ops on tensors of odd sizes, sharded at random."""
+"""Random StableHLO programs of all kinds of ops on tensors of odd sizes with random shardings."""
 
 from __future__ import annotations
 
@@ -381,7 +381,7 @@ def barrier(p: Program) -> None:
 
 
 def random_program(seed: int, steps: Sequence[str] = (), length: int = 6) -> tuple[str, list[np.ndarray]]:
-    """The text of a program of the named steps, or of random ones, that returns all its values, and inputs for it."""
+    """Returns the text of a program of the named or random steps that returns all its values, and inputs for it."""
     random = np.random.default_rng(seed)
     program = Program(random)
     names = list(steps) or [str(name) for name in random.choice(list(STEPS), length)]

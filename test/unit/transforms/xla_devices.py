@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs local StableHLO programs on virtual devices of XLA, however few processors the machine has.
 
-They are in a process of their own, which stays: jax has to be told their number before it is loaded.
+The devices are in a separate process, which is reused: their number has to be set before jax is loaded.
 """
 
 from __future__ import annotations
