@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The least cost of all sequences of moves, from the moves and what each costs alone: no bounds and no shortcuts.
+"""The least cost of all sequences of moves, from the cost of each single move, without bounds or shortcuts.
 
-All placements on a grid are there, and between them every move of every kind about any dimensions at once. The costs of
-single moves are `CostModel.cost`. A direct exchange is the last move, and if it reduces the only one.
+The search covers all placements on a grid, and between them every move of every kind on any dimensions at once. The
+cost of a single move is `CostModel.cost`. A direct exchange is only the last move; if it reduces, it is the only one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mlir_shard.resharding.steps import (
 
 
 def placements(num_axes: int, rank: int, *, unreduced: bool) -> Iterator[Placement]:
-    """Every way to give some axes to dimensions, in any order, and with `unreduced` to partial values."""
+    """Yields every assignment of some axes to dimensions, in any order, and with `unreduced` to partial values."""
     for places in product(range(rank + 1 + unreduced), repeat=num_axes):
         groups = [[axis for axis in range(num_axes) if places[axis] == place] for place in range(rank)]
         partial = tuple(axis for axis in range(num_axes) if places[axis] == rank + 1)
@@ -46,14 +46,14 @@ def _some_in_order(axes: Sequence[int]) -> Iterator[GridAxes]:
 
 
 def _per_dim(axes: Sequence[int], rank: int) -> Iterator[tuple[GridAxes, ...]]:
-    """Different axes for each dimension, some or none."""
+    """Yields disjoint lists of axes for the dimensions; lists may be empty."""
     for dims in product(*[list(_some_in_order(axes))] * rank):
         if len({axis for one in dims for axis in one}) == sum(map(len, dims)):
             yield dims
 
 
 def moves(before: Placement, everywhere: Sequence[Placement], num_axes: int) -> Iterator[Move]:
-    """Every move that could begin at a placement, but the direct exchange."""
+    """Yields every move that could begin at a placement, except the direct exchange."""
     rank = len(before.dims)
     free = [axis for axis in range(num_axes) if axis not in before.used]
     for kind, axes in ((AllSlice, free), (ReduceScatter, list(before.unreduced))):
@@ -84,7 +84,7 @@ def _as_one(steps: Sequence[OneDimStep]) -> Iterator[Move]:
 
 
 class BruteForce:
-    """All that can be done with one tensor, under one cost model."""
+    """All placements of one tensor, and the least costs of moves between them under one cost model."""
 
     def __init__(self, tensor: GridTensor, model: CostModel, *, unreduced: bool) -> None:
         self.tensor, self.model = tensor, model
@@ -101,7 +101,7 @@ class BruteForce:
                 edges[after] = min(edges.get(after, inf), self._cost(move, before))
 
     def least(self, source: Placement, target: Placement, *, with_exchange: bool) -> float:
-        """The least cost from one placement to another."""
+        """Returns the least cost of a sequence of moves from one placement to another."""
         if source == target:
             return self._own(source) if self.model.objective is Objective.MEMORY else 0.0
         costs = dict.fromkeys(self.placements, inf)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All the ways to shard a tensor on a mesh, for tests that try every pair of them or a sample."""
+"""All shardings of a tensor on a mesh, for tests of every pair of them or of a sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 
 
 def mesh_of(*sizes: int, device_ids: Sequence[int] = ()) -> Mesh:
-    """A mesh with axes "a", "b", ... of these sizes."""
+    """Returns a mesh with axes "a", "b", ... of these sizes."""
     return Mesh(zip("abcdefgh", sizes, strict=False), device_ids)
 
 
@@ -26,7 +26,7 @@ def full_axes(mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def halves(mesh: Mesh) -> tuple[AxisRef, ...]:
-    """The axes of the mesh, those of size 4 cut in two."""
+    """Returns the axes of the mesh, with axes of size 4 split in two."""
     result: list[AxisRef] = []
     for axis in mesh.axes:
         cut = [AxisRef.sub(axis.name, 1, 2), AxisRef.sub(axis.name, 2, 2)]
@@ -35,7 +35,7 @@ def halves(mesh: Mesh) -> tuple[AxisRef, ...]:
 
 
 def shardings(mesh: Mesh, parts: Sequence[AxisRef], rank: int, *, unreduced: bool = False) -> list[TensorSharding]:
-    """Every way to give some of the parts, in some order, to the dimensions, and with `unreduced` to partial values."""
+    """Returns every assignment of parts, in any order, to the dimensions, and with `unreduced` to partial values."""
     found: dict[Any, TensorSharding] = {}
     for count in range(len(parts) + 1):
         for used, places in product(combinations(parts, count), _ascending(rank + unreduced, count)):
@@ -49,12 +49,12 @@ def shardings(mesh: Mesh, parts: Sequence[AxisRef], rank: int, *, unreduced: boo
 
 
 def _ascending(places: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Places for the axes in order; permutations of the axes do the rest."""
+    """Yields the ascending places of the axes; permutations of the axes give all other assignments."""
     return (one for one in product(range(places), repeat=count) if all(a <= b for a, b in pairwise(one)))
 
 
 def distinct_values(layout: TensorLayout) -> Any:
-    """Partial values of a tensor, no two elements and no two sums of partial values equal."""
+    """Returns partial values of a tensor in which no two elements and no two sums of partial values are equal."""
     elements = prod(layout.shape)
     values = np.arange(layout.partials * elements, dtype=np.float64) + 1
     reduced = ReductionOp.SUM if layout.partials > 1 else None

@@ -16,7 +16,7 @@ from mlir_shard.sharding.rule import TensorMapping
 
 
 def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 32, 64, 128)) -> OpProblem:
-    """An op with one or two operands and a result, of 2 to 4 factors, sometimes one of which is not to be sharded."""
+    """Returns an op with one or two operands, a result and 2 to 4 factors, one of which may have to stay unsharded."""
     num_factors = random.choice((2, 3, 3, 4))
     factor_sizes = tuple(random.choice(sizes) for _ in range(num_factors))
     tensors = [_some_factors(random, num_factors) for _ in range(random.choice((2, 3, 3)))]
@@ -39,12 +39,12 @@ def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 
 
 
 def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
-    """What Shardy chooses."""
+    """Returns the axes that Shardy's heuristic chooses for each factor."""
     return axes_of_factors(sharded_op(problem), ("m", problem.mesh))
 
 
 def sharded_op(problem: OpProblem) -> ShardedOp:
-    """The op of a problem."""
+    """Returns the op of a problem."""
     count = len(problem.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
     return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each device receives in a move, by definition: from the shapes of local tensors, permutations and messages."""
+"""The bytes that each device receives in a move, by definition: from local shapes, permutations and messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlir_shard.resharding.steps import Move, Placement
 
 
 def bytes_received(move: Move, before: Placement, tensor: GridTensor) -> tuple[int, ...]:
-    """In the order of the mesh. ValueError if the move cannot be."""
+    """Returns the bytes per device in the order of the mesh; raises ValueError if the move is invalid."""
     source, target = tensor.layout(before), tensor.layout(tensor.after(move, before))
     if isinstance(move, steps.DirectExchange):
         return direct_exchange(source, target).bytes_received(tensor.element_size)
@@ -32,7 +32,7 @@ def bytes_received(move: Move, before: Placement, tensor: GridTensor) -> tuple[i
     elif isinstance(parts[0], steps.ReduceScatter):
         elements = prod(target.local_shape) * others
     elif isinstance(parts[0], steps.AllReduce):
-        # It reduces one part of the elements, and then gets those that the others have reduced.
+        # Each device reduces one part of the elements, and then receives the parts that the others have reduced.
         own = -(-local // (others + 1))
         elements = own * others + local - own
     return (elements * tensor.element_size,) * source.mesh.total_size

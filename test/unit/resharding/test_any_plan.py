@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans between any two layouts: axes of size 1, parts of axes, devices in any order, partial values, empty tensors."""
+"""Tests of plans between any layouts: axes of size 1, sub-axes, permuted devices, partial values, empty tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlir_shard.resharding.steps import DirectExchange
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import Mesh, TensorSharding
 
-# Binary fractions, so that sums of times are exact.
+# Powers of two, so that sums of times are exact.
 LINKS = (("x", Link(2.0**-20, 2.0**30)), ("y", Link(2.0**-10, 2.0**20)))
 MODELS = [CostModel(objective=objective, links=links) for objective in Objective for links in ((), LINKS)]
 PLANNERS = {
@@ -35,7 +35,7 @@ PLANNERS = {
 
 
 def have_grid(mesh: Mesh, *ends: TensorSharding) -> bool:
-    """Whether the parts of axes of all shardings are those of one grid; without, partial values have no plan."""
+    """Returns whether one grid has the axis parts of all shardings; otherwise partial values have no plan."""
     try:
         Grid.of(mesh, (axis for end in ends for axis in (*end.sharding_axes, *end.unreduced_axes)))
     except ValueError:
@@ -45,7 +45,7 @@ def have_grid(mesh: Mesh, *ends: TensorSharding) -> bool:
 
 @st.composite
 def layouts(draw: st.DrawFn, *, is_reordered: bool = False) -> tuple[TensorLayout, TensorLayout]:
-    """Two layouts of a tensor that one can lead to the other, maybe with their devices in different orders."""
+    """Draws a source and a target layout of a tensor, with the devices of the target permuted if `is_reordered`."""
     mesh = draw(meshes())
     after = Mesh(mesh.axes, draw(st.permutations(range(mesh.total_size)))) if is_reordered else mesh
     rank = draw(st.integers(0, 3))
@@ -56,7 +56,7 @@ def layouts(draw: st.DrawFn, *, is_reordered: bool = False) -> tuple[TensorLayou
     if is_reordered or not draw(st.booleans()):
         target = replace(target, unreduced_axes=())
     elif draw(st.booleans()):
-        # What is partial stays so, which no two random shardings agree on.
+        # The target is partial along the axes of the source, on which random shardings hardly ever agree.
         target = TensorSharding.closed_with(([],) * rank, "mesh")
         target = replace(target, unreduced_axes=source.unreduced_axes, reduction_op=source.reduction_op)
     assume(not source.unreduced_axes or have_grid(mesh, source, target))
@@ -64,7 +64,7 @@ def layouts(draw: st.DrawFn, *, is_reordered: bool = False) -> tuple[TensorLayou
 
 
 def check(plan: Plan, source: TensorLayout, target: TensorLayout, element_size: int) -> None:
-    """It delivers, and its figures are those of its steps, and no better than can be."""
+    """Checks that a plan delivers the target, and that its figures match its steps and respect the lower bounds."""
     assert Deliveries().fault(plan, source, target) is None
     bound = lower_bound(source, target, element_size)
     assert (plan.source, plan.target, plan.element_size, plan.bound) == (source, target, element_size, bound)
@@ -104,7 +104,7 @@ def test_plans_deliver(model: CostModel, pair: tuple[TensorLayout, TensorLayout]
     free, bound = (PLANNERS[model, is_any].plan(source, target, size) for is_any in (True, False))
     check(free, source, target, size)
     check(bound, source, target, size)
-    # To be allowed more makes nothing dearer, but for what a search that was cut short has not found.
+    # A larger set of moves does not increase the cost, unless the search ended early.
     assert free.cost <= bound.cost or not free.is_optimal
     if model.objective is Objective.BYTES:
         assert free.total_bytes == free.bound.total

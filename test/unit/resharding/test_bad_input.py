@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is asked of a planner, a cost model or the simulator that cannot be: an error that says what is wrong with it.
+"""Invalid arguments of a planner, a cost model or the simulator raise errors that describe the fault.
 
-And what looks bad but can be: shapes smaller than the mesh have a right plan, with empty shards.
+Shapes smaller than the mesh are valid: they have correct plans with empty shards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WHOLE = TensorSharding.fully_closed(2, "mesh")
 
 
 def layout(*dims: str, mesh: Mesh = MESH, shape: tuple[int, ...] = (8, 8), **rest: Any) -> TensorLayout:
-    """A tensor sharded along axes given by their letters."""
+    """Returns the layout of a tensor sharded along axes given by their letters."""
     closed = TensorSharding.closed_with((map(AxisRef, axes) for axes in dims), "mesh")
     return TensorLayout(TensorSharding("mesh", closed.dim_shardings, **rest), mesh, shape)
 

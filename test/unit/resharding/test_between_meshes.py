@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans from one mesh to another over other devices: fewer, more, some in common or none."""
+"""Tests of plans between meshes over different devices: fewer, more, with some or no devices in common."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLANNERS = {objective: Planner(CostModel(objective=objective)) for objective in 
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[TensorLayout, TensorLayout]:
-    """Layouts of one tensor on two meshes, each of any devices."""
+    """Draws layouts of one tensor on two meshes, each over arbitrary devices."""
     shape = tuple(draw(st.sampled_from([0, 1, 2, 3, 5, 8, 12])) for _ in range(draw(st.integers(0, 3))))
     found = []
     for _ in range(2):
@@ -46,7 +46,7 @@ def pairs(draw: st.DrawFn) -> tuple[TensorLayout, TensorLayout]:
 
 
 def lacked(source: TensorLayout, target: TensorLayout) -> dict[int, int]:
-    """What each device does not hold of its target box, element by element."""
+    """Returns the number of elements of its target box that each device lacks, counted element by element."""
     held = {device: np.zeros(source.shape, bool) for device in target.mesh.devices}
     for device, box in source.device_boxes().items():
         if device in held:
@@ -80,7 +80,7 @@ def test_an_exchange_moves_the_least(pair: tuple[TensorLayout, TensorLayout]) ->
     assert receives == dict.fromkeys(receives, 0) | lacked(source, target)
     if source.mesh.has_same_devices(target.mesh):
         return
-    # Holders of a block send as much as each other, but for one tile.
+    # The bytes that the replicas of a shard send differ by at most one tile.
     sends = dict(zip(target.mesh.devices_with(source.mesh), exchange.bytes_sent(1), strict=True))
     tiles = [tile.box.num_elements for message in exchange.moving.messages for tile in message.tiles]
     holders: dict[object, list[int]] = {}
@@ -109,7 +109,7 @@ def test_rounds_of_tiles_deliver(pair: tuple[TensorLayout, TensorLayout]) -> Non
         np.testing.assert_array_equal(found[device], array[box.slices])
 
 
-# Small enough for every sharding of the target's mesh to be tried on the way.
+# Cases small enough to try every sharding on the target's mesh as an intermediate one.
 SMALL = [
     (Mesh([("x", 1)]), Mesh([("x", 4)], [4, 5, 6, 7]), (64,)),
     (Mesh([("x", 2)]), Mesh([("x", 2), ("y", 2)], [4, 5, 2, 3]), (8, 8)),
@@ -120,7 +120,7 @@ SMALL = [
 
 
 def every(mesh: Mesh, rank: int) -> list[TensorSharding]:
-    """Every sharding along whole axes in the order of the mesh."""
+    """Returns every sharding along full axes in the order of the mesh."""
     if mesh.is_maximal:
         return [TensorSharding.fully_closed(0, "mesh")]
     found = []
@@ -136,7 +136,7 @@ def every(mesh: Mesh, rank: int) -> list[TensorSharding]:
 @pytest.mark.parametrize("link", [Link(1e-6, 1e9), Link(1e-9, 1e6)], ids=["messages", "bytes"])
 @pytest.mark.parametrize(("before", "after", "shape"), SMALL, ids=str)
 def test_nothing_between_is_cheaper(before: Mesh, after: Mesh, shape: tuple[int, ...], link: Link) -> None:
-    """Of the ways by an exchange to any sharding of the target's mesh and on from there, the cheapest is planned."""
+    """A plan costs no more than an exchange to any sharding on the target's mesh followed by a plan from there."""
     planner = Planner(CostModel(default=link))
     for one, other in product(every(before, len(shape)), every(after, len(shape))):
         source, target = TensorLayout(one, before, shape), TensorLayout(other, after, shape)
@@ -150,7 +150,7 @@ def test_nothing_between_is_cheaper(before: Mesh, after: Mesh, shape: tuple[int,
 
 
 def test_many_get_parts_and_share_them() -> None:
-    """One device sends four a quarter each, not the tensor four times."""
+    """One device sends a quarter of the tensor to each of four devices, instead of the tensor four times."""
     shape = (1 << 20,)
     source = TensorLayout(sharding("[{}]"), Mesh([("x", 1)]), shape)
     target = TensorLayout(sharding("[{}]"), Mesh([("x", 4)], [4, 5, 6, 7]), shape)
@@ -177,7 +177,7 @@ def test_partial_values_are_reduced_before() -> None:
 
 
 def test_an_exchange_of_too_many_tiles_has_a_way_around() -> None:
-    """Each of 300 columns would need a tile of each of 512 rows; rows on the target's mesh are few tiles."""
+    """Each of 300 column shards would need a tile of 512 row shards; an exchange to rows first needs few tiles."""
     source = TensorLayout(sharding('[{"x"}, {}]'), Mesh([("x", 512)]), (512, 512))
     target = TensorLayout(sharding('[{}, {"x"}]'), Mesh([("x", 300)]), (512, 512))
     plan = PLANNERS[Objective.TIME].plan(source, target, 4)

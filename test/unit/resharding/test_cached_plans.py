@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Caches of plans: results depend on no earlier ones, as each process of a program compiles it for itself."""
+"""Plans do not depend on earlier plans in a cache, because each process of a program compiles it separately."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESHES = [mesh_of(2, 2), mesh_of(4, 2), mesh_of(2, 2, 3, 2), mesh_of(8, 4, 4, 2,
 
 
 def some_pairs(mesh: Mesh, count: int) -> list[tuple[TensorLayout, TensorLayout]]:
-    """Pairs of layouts of even and uneven tensors, the first partial in some."""
+    """Returns pairs of layouts of tensors with even and uneven shards; some sources are partial."""
     random = Random(mesh.total_size)
     axes = halves(mesh) if len(mesh.axes) < 4 else full_axes(mesh)
     sources, targets = (shardings(mesh, axes, 2, unreduced=unreduced) for unreduced in (True, False))

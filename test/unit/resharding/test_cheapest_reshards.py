@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is put around ops at the least cost, beside Shardy's choice."""
+"""Tests of the cheapest reshards around ops, against Shardy's choice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sharded(*dims: tuple[AxisRef, ...], unreduced: tuple[AxisRef, ...] = (), ref
 
 
 class CountedPrices(PlannedPrices):
-    """Prices, and how often they were asked for."""
+    """Prices, with the number of requests for them."""
 
     def __init__(self) -> None:
         super().__init__()

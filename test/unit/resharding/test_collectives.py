@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the collectives do on small tensors, written out."""
+"""Tests of the results of collectives on small tensors, written out by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.sharding.layout import device_groups
 MESH = mesh_of(2, 2)
 A, B = AxisRef("a"), AxisRef("b")
 ROWS = {device: np.array([[10 * device, 10 * device + 1]]) for device in range(4)}
-# Over the sub-axis of a larger axis.
+# A sub-axis of a larger axis.
 INNER = AxisRef.sub("a", 2, 2)
 
 

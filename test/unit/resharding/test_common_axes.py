@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Along which axes an op computes where its tensors come with different shardings."""
+"""Tests of the axes along which an op computes if its tensors have different shardings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def spelled(axes_per_factor: tuple[tuple[object, ...], ...]) -> list[str]:
 
 
 def common(rule: OpShardingRule, *dims: str) -> list[str]:
-    """The axes of each factor."""
+    """Returns the axes of each factor."""
     sizes = [
         prod(rule.factor_sizes[factor] for dim in mapping.dim_mappings for factor in dim.factor_indices)
         for mapping in rule.tensor_mappings

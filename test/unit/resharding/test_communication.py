@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What collectives communicate, against the moves of plans and their costs where there is such a move."""
+"""Tests of the communication of collectives, against the moves of plans and their costs if there is such a move."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What moves cost, and cost models in files."""
+"""Tests of the costs of moves, and of cost model files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_times(move: Any, before: Placement, time: float | None) -> None:
         ((2, 2), (0, 5)),
         ((3,), (7,)),
         ((2, 2, 2), (8,)),
-        # More bytes than NumPy's integers can count.
+        # More bytes than NumPy's integers can represent.
         ((2, 4), (2**33, 2**33)),
         ((2, 3), (2**62, 3)),
         ((2, 2), (2**61 + 1, 3)),

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Direct exchanges, simulated: they deliver the target boxes and move the least bytes there are."""
+"""Direct exchanges deliver the target boxes in simulation and move the minimum number of bytes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ELEMENT_SIZE = 4
 
 
 def carry_out(source: TensorLayout, target: TensorLayout) -> ExchangeMessages:
-    """Simulates the exchange and checks what it delivers and what it costs."""
+    """Simulates the exchange and checks its results and its bytes."""
     messages = direct_exchange(source, target)
     values = distinct_values(source)
     found = simulation.exchange(messages, simulation.place(values, source))
     expected = simulation.place(simulation.reduce_partials(values, source, target), target)
     for device, block in found.items():
-        # With the padding: nothing is written beyond the boxes.
+        # The comparison includes padding: nothing is written beyond the boxes.
         np.testing.assert_array_equal(block, expected[device], err_msg=f"{source} {target} {device}")
     bound = lower_bound(source, target, ELEMENT_SIZE)
     received = messages.bytes_received(ELEMENT_SIZE)
@@ -131,13 +131,13 @@ def test_parts_of_an_axis_that_no_grid_has_both() -> None:
 
 
 def test_tiles_of_swapped_dimensions() -> None:
-    """From rows along "a" and columns along "b" to rows along "b" and columns along "a"."""
+    """The rows go from axis "a" to axis "b", and the columns from axis "b" to axis "a"."""
     mesh = mesh_of(2, 3)
     a, b = AxisRef("a"), AxisRef("b")
     source = TensorLayout(TensorSharding.closed_with([[a], [b]], "mesh"), mesh, (6, 6))
     target = TensorLayout(TensorSharding.closed_with([[b], [a]], "mesh"), mesh, (6, 6))
     messages = carry_out(source, target)
-    # Device 1, at (0, 1), had rows 0 to 3, columns 2 to 4, and gets rows 2 to 4, columns 0 to 3.
+    # Device 1, at (0, 1), holds rows 0 to 3 and columns 2 to 4; its target is rows 2 to 4 and columns 0 to 3.
     into_1 = {
         message.sender: [(tile.box.slices, tile.source_start, tile.target_start) for tile in message.tiles]
         for message in (*messages.moving.copies, *messages.moving.messages)
@@ -156,7 +156,7 @@ def test_tiles_come_from_the_nearest_replica() -> None:
     source = TensorLayout(TensorSharding.closed_with([[AxisRef("b")]], "mesh"), mesh, (8,))
     target = TensorLayout(TensorSharding.fully_closed(1, "mesh"), mesh, (8,))
     messages = carry_out(source, target)
-    # Each asks the device that differs from it along "b" alone, so one round is enough.
+    # Each device receives only from the device that differs from it along "b", so one round is enough.
     assert messages.num_rounds == 1
     assert {(message.sender, message.receiver) for message in messages.moving.messages} == {
         (device, device ^ 2) for device in range(8)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A sample of what `python -m exhaustive_resharding` tries, from every mesh, rank, kind of shardings and shape."""
+"""Tests of a sample of the pairs of `python -m exhaustive_resharding`, of each mesh, rank, kind and shape."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_a_sample_of_plans_delivers(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("sizes", "rank", "kind", "pairs"),
     [
-        # Of n axes k in order go to the places between rank - 1 bars.
+        # Each sharding distributes k of the n axes, in some order, over the dimensions.
         ((2, 3), 2, Kind.AXES, (1 + 2 * 2 + 2 * 3) ** 2),
         ((2, 2, 2), 3, Kind.AXES, (1 + 3 * 3 + 6 * 6 + 6 * 10) ** 2),
         ((2, 2, 2), 3, Kind.REORDERED, (1 + 3 * 3 + 6 * 6 + 6 * 10) ** 2),
-        # Both halves of an axis, in this order, are the axis.
+        # Both halves of an axis, adjacent in this order, merge into the axis.
         ((4, 2), 3, Kind.SUB_AXES, (1 + 3 * 3 + 6 * 6 + 6 * 10) ** 2),
-        # From partial values along one axis to the same or whole ones, and from those along both to four kinds.
+        # Sources partial along one axis have two targets, partial or reduced; those partial along both axes have four.
         ((2, 3), 0, Kind.UNREDUCED, 2 * 2 + 4),
     ],
 )
@@ -82,7 +82,7 @@ def test_wrong_plans_are_found_out() -> None:
     assert fault(gather, keep) is None
     assert fault(gather) == f"the tensor ends as {whole.sharding}"
     assert str(fault(keep)).endswith(f"where the tensor lies as {source.sharding}")
-    # Devices 1 and 2 keep each other's columns.
+    # Devices 1 and 2 slice the columns of each other.
     swapped = replace(keep, move=AllSlice(1, (0,)))
     assert "device 1 lacks something of Box(start=(0, 4), size=(8, 4))" in str(fault(gather, swapped))
     assert "device 0 holds a block of shape [8, 8]" in str(fault(replace(gather, after=target), keep))

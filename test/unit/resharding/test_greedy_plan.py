@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which collectives take a tensor from one sharding to another, in which order."""
+"""Tests of the collectives between two shardings of a tensor, and of their order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REVERSED = Mesh(MESH.axes, reversed(range(MESH.total_size)))
 
 
 def violation(step: CollectiveStep, before: TensorSharding, mesh: Mesh, after_mesh: Mesh) -> str | None:
-    """What is wrong with a step, by what the ops of the sdy dialect keep."""
+    """Returns the invariant of the sdy dialect's ops that a step violates, or None."""
     if isinstance(step, ExchangeShards):
         return check_collective_permute(before, step.sharding, mesh, after_mesh)
     if isinstance(step, MoveAxes):
@@ -48,7 +48,7 @@ def text(step: CollectiveStep) -> str:
 
 
 def plan(source: str, target: str, shape: tuple[int | None, ...] = (96, 96, 96)) -> list[str]:
-    """The steps between shardings whose dimensions are between bars."""
+    """Returns the steps between shardings given as texts, in which bars separate the dimensions."""
     before, after = (sharding(*map(str.strip, one.split("|"))) for one in (source, target))
     return list(map(text, collectives_between(before, after, shape[: before.rank], MESH)))
 
@@ -70,7 +70,7 @@ def plan(source: str, target: str, shape: tuple[int | None, ...] = (96, 96, 96))
         ("x |", "| y", ["slice: x | y", "gather: | y"]),
         ("x y |", "| y", ["0->1: x | y", "gather: | y"]),
         ("y x |", "| y", ["exchange: x y |", "0->1: x | y", "gather: | y"]),
-        # All-to-alls to one dimension go in the order in which it wants the axes.
+        # All-to-alls to one dimension are in the order of the target's axes.
         ("y | x |", "| | x y", ["1->2: y |  | x", "0->2: |  | x y"]),
     ],
 )
@@ -116,7 +116,7 @@ def test_partial_values_stay_so() -> None:
 def reshards(
     draw: st.DrawFn, sizes: st.SearchStrategy[int] | None = None
 ) -> tuple[Mesh, TensorSharding, TensorSharding, tuple[int, ...]]:
-    """A mesh, with axes of the sizes if some are given, two shardings on it that differ in dimensions, and a shape."""
+    """Draws a mesh, with axes of the given sizes if any, two closed shardings without partial values, and a shape."""
     mesh = draw(meshes()) if sizes is None else Mesh(zip("xyzw", draw(st.lists(sizes, max_size=4)), strict=False))
     rank = draw(st.integers(0, 3))
     source, target = (

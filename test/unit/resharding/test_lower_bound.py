@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layouts and the least bytes between them: by example, and against counting element by element."""
+"""Tests of layouts and the fewest bytes between them: by example, and against a count of elements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_by_example() -> None:
     assert figures(lower_bound(rows, columns, 8)) == ((2 * 2 * 8,) * 3 + (3 * 2 * 8,) * 3, 240)
     assert lower_bound(rows, columns, 8).maximum == 48
     assert lower_bound(rows, rows, 8).total == 0
-    # Slices are of what is there, but blocks of 4 and 3 are not made of blocks of 2.
+    # A slice of local elements moves no bytes, but shards of 4 and 3 elements do not divide into shards of 2.
     assert lower_bound(layout([A], shape=(6,)), layout([A, B], shape=(6,)), 1).total == 0
     assert lower_bound(layout([A], shape=(7,)), layout([A, B], shape=(7,)), 1).per_device == (0, 0, 2, 0, 0, 0)
     assert lower_bound(layout([A], shape=(1,)), layout([B], shape=(1,)), 1).per_device == (0, 0, 0, 1, 0, 0)
@@ -47,7 +47,7 @@ def test_partial_values() -> None:
     source = layout([], shape=(6,), unreduced=(A, B))
     assert figures(lower_bound(source, layout([], shape=(6,)), 1)) == ((6,) * 6, 6 * (5 + 5))
     assert figures(lower_bound(source, layout([A, B], shape=(6,)), 1)) == ((1,) * 6, 6 * 5)
-    # What stays partial has to be reduced along the other axis alone.
+    # Values that stay partial along "b" are reduced along "a" only.
     assert figures(lower_bound(source, layout([], shape=(6,), unreduced=(B,)), 1)) == ((6,) * 6, 3 * 6 * 2)
     assert lower_bound(source, source, 1).total == 0
 
@@ -56,7 +56,7 @@ def test_partial_values_of_no_device_that_wants_them() -> None:
     cube = mesh_of(2, 2, 2)
     source = layout([B, AxisRef("c")], shape=(4,), mesh=cube, unreduced=(A,))
     target = layout([AxisRef("c"), B], shape=(4,), mesh=cube)
-    # Elements 1 and 2 go to other devices than those with their partial values, so each takes one message more.
+    # Elements 1 and 2 go to devices without partial values of them, so each adds one received value.
     assert figures(lower_bound(source, target, 1)) == ((1,) * 8, 8 + 2)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans on meshes of many axes and devices: nothing is made for each device, and searches end."""
+"""Tests of plans on meshes of many axes and devices: no data is built per device, and searches end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Dims = tuple[tuple[int, ...], ...]
 
 
 def random_dims(choice: random.Random, num_axes: int, rank: int) -> Dims:
-    """All of the axes in some order, dealt to the dimensions."""
+    """Distributes all axes, in random order, over the dimensions."""
     axes = choice.sample(range(num_axes), num_axes)
     places = sorted(choice.randrange(rank) for _ in axes)
     return tuple(tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim) for dim in range(rank))
@@ -70,7 +70,7 @@ def test_partial_values_of_many_devices(is_any: bool, objective: Objective, monk
     partial = TensorSharding("mesh", TensorSharding.fully_closed(2, "mesh").dim_shardings, (), (AxisRef("b"),))
     source, target = TensorLayout(partial, mesh, shape), layout(mesh, shape, ((1,), (2,)))
     plan = Planner(CostModel(objective=objective), uses_direct_exchange=is_any).plan(source, target, 4)
-    # Each of 50 devices reduces its part of the block that is to be on it; what gathers after that may take fewer.
+    # The bound is a reduce-scatter over 50 devices; plans that gather after a reduction may move fewer bytes.
     assert plan.total_bytes <= 2 * 49 * 4 * 4000 * 1000
     assert 0 < plan.cost_bound <= plan.cost
 
@@ -101,7 +101,7 @@ def test_few_devices_have_the_figures_of_many(monkeypatch: pytest.MonkeyPatch) -
 def test_rounds_of_many_devices_are_enough() -> None:
     choice = random.Random(0)
     for sizes, shape in (((4, 2, 3), (10, 9)), ((6, 2), (7, 24)), ((2, 3, 2), (12, 24))):
-        # Beside an axis that no dimension uses, the devices are too many to be counted one by one.
+        # With an additional unused axis, the mesh has too many devices to count them one by one.
         traffic, of_many = Traffic(sizes, shape), Traffic((*sizes, MOST_DEVICES), shape)
         for _ in range(60):
             before, after = (random_dims(choice, len(sizes), len(shape)) for _ in range(2))

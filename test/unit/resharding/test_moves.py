@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Moves, carried out on every device: each makes of a placement the one it says, or is refused."""
+"""Moves, carried out on every device, produce the placement that they declare, or are rejected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUM = ReductionOp.SUM
 
 
 def moves(placement: Placement, axes: int) -> Iterator[Move]:
-    """Every collective about one dimension or two that could begin at a placement, and pairs of them together."""
+    """Yields every collective on one or two dimensions that could begin at a placement, and pairs of them together."""
     free = [axis for axis in range(axes) if axis not in placement.used]
     rank = len(placement.dims)
     for dim in range(rank):
@@ -57,7 +57,7 @@ def moves(placement: Placement, axes: int) -> Iterator[Move]:
 
 
 def is_within_groups(move: Move, before: Placement, after: Placement, tensor: GridTensor) -> bool:
-    """Whether every group of the move holds what its devices need."""
+    """Returns whether every group of the move holds the elements that its devices need."""
     steps = move.steps if isinstance(move, Together) else (move,)
     axes = as_mesh_axes(tuple(axis for step in steps for axis in step.axes))
     source, target = tensor.layout(before).device_boxes(), tensor.layout(after).device_boxes()
@@ -114,7 +114,7 @@ def test_every_collective_from_every_placement(sizes: tuple[int, ...], shape: tu
                 check(move, before, tensor)
             tried += 1
     assert tried > refused
-    # Sizes that all numbers of blocks divide are never in the way.
+    # No move is rejected if all numbers of shards divide the sizes.
     assert not refused or any(size % mesh.total_size for size in shape)
 
 
@@ -140,7 +140,7 @@ def test_bytes_of_collectives() -> None:
     assert set(bytes_received(AllGather(0, (1,)), Placement(((1,), ())), tensor)) == {6 * 16 * 4}
     assert set(bytes_received(AllSlice(0, (1,)), Placement(((), ())), tensor)) == {0}
     assert set(bytes_received(AllToAll((1,), 0, 1), Placement(((1,), ())), tensor)) == {2 * 12 * 4}
-    # The devices at the same place along both axes keep what they have.
+    # Devices with equal coordinates along both axes keep their shards.
     swap = CollectivePermute(((0,), (2,)))
     cube = GridTensor(Grid.of(mesh_of(2, 2, 2), ()), (8, 8), 1)
     assert bytes_received(swap, Placement(((0,), (1,))), cube) == (0, 16, 16, 0, 0, 16, 16, 0)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The axes along which ops are computed at the least cost."""
+"""Tests of the axes along which ops are computed at the least cost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cheapest(problem: OpProblem, rates: DeviceRates | None = None) -> OpAssignme
 
 
 def every_assignment(problem: OpProblem) -> Iterator[AxesPerFactor]:
-    """All ways to give full axes of the mesh to factors that divide evenly, in any order, which tensors can say."""
+    """Yields all assignments of full axes to factors, in any order, with even shards, that shardings can express."""
     mesh, rule = problem.mesh, problem.rule
     axes = [AxisRef(name) for name in mesh.axis_names]
     lists: list[Axes] = [one for count in range(len(axes) + 1) for one in permutations(axes, count)]
@@ -109,7 +109,7 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
 
 
 def agreeing(problem: OpProblem, axes: AxesPerFactor) -> OpProblem:
-    """The op with these axes along its factors in all its tensors."""
+    """Returns the op with all its tensors sharded along these axes of the factors."""
     projection = ShardingProjection.of_factors(axes, problem.rule)
     operands, results = projection.to_shardings(problem.rule, problem.mesh, problem.mesh)
     return replace(problem, shardings=(*operands, *results))
@@ -210,7 +210,7 @@ def test_bounds_are_no_more_than_costs() -> None:
 
 
 class CountedPrices(PlannedPrices):
-    """Prices, and how many plans they were taken from."""
+    """Prices, with the number of requests for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class CountedPrices(PlannedPrices):
 
 
 def test_few_are_priced() -> None:
-    """Of many that are sharded along the contracted factor, what no plan costs less than rules most out."""
+    """Lower bounds on the cost of plans rule out most assignments that shard the contracted factor."""
     mesh = mesh_of(4, 4, 2, 8, 2)
     a, b, c, d, e = map(AxisRef, mesh.axis_names)
     rule = OpShardingRule(
@@ -262,7 +262,7 @@ def test_too_many_axes() -> None:
 
 
 class TestMatmul:
-    """Sharded along what is contracted, wanted sharded along the rows."""
+    """A matmul whose operands are sharded along the contracted dimension, and the result along the rows."""
 
     def axes(self, contracted: int, devices: int = 8) -> AxesPerFactor:
         shardings = ((), (A,)), ((A,), ()), ((A,), ())
@@ -283,7 +283,7 @@ class TestMatmul:
 
 
 class TestComputing:
-    """To gather the left operand moves as many bytes as to reduce the result."""
+    """A matmul for which gathering the left operand moves as many bytes as reducing the result."""
 
     PROBLEM = problem_of(matmul(512, 256, 512), mesh_of(2), ((), (A,)), ((), ()), ((), ()))
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is put around an op, decided from its rule and shardings."""
+"""Tests of the reshards around an op, which follow from its rule and shardings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The halo of an operand that is a part of the result, against all devices looked at."""
+"""Tests of the halo of an operand that is a part of the result, against an enumeration of all devices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The planner: as cheap as the best of all sequences of moves, and as the plans of others."""
+"""Tests of the planner's plans against the cheapest of all sequences of moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlir_shard.resharding.planner import Planner
 from mlir_shard.resharding.steps import AllReduce, Placement, ReduceScatter
 from mlir_shard.resharding.tensor_layout import TensorLayout
 
-# Latency as much as what a hundred bytes take, so that neither bytes nor messages alone decide.
+# The latency equals the time of a hundred bytes, so that neither bytes nor messages alone decide.
 BALANCED = CostModel(Link(1e-6, 1e8))
 UNLIKE = CostModel(Link(1e-6, 1e8), (("a", Link(3e-6, 2e7)),))
 BYTES = CostModel(objective=Objective.BYTES)
@@ -26,7 +26,7 @@ MEMORY = CostModel(objective=Objective.MEMORY)
 
 
 def pairs_of(items: list[Placement], at_most: int) -> list[tuple[Placement, Placement]]:
-    """All pairs of which the second is partial along no other axes, or a sample."""
+    """Returns all pairs, or a sample, whose second placement is partial only along axes of the first."""
     pairs = [(one, other) for one, other in product(items, items) if set(other.unreduced) <= set(one.unreduced)]
     return pairs if len(pairs) <= at_most else random.Random(0).sample(pairs, at_most)
 
@@ -62,7 +62,7 @@ def test_as_cheap_as_brute_force(
             plan = planner.plan(source, target, 4)
             expected = brute_force.least(before, after, with_exchange=is_any)
             if is_any:
-                # Within plans there are exchanges, too, which all plans of collectives and one exchange do not have.
+                # A plan may exchange at any step; the brute force exchanges only in the last move.
                 assert plan.cost <= expected * (1 + 1e-9), (before, after)
             else:
                 assert plan.cost == pytest.approx(expected, rel=1e-9), (before, after)
@@ -89,7 +89,7 @@ def test_what_no_plan_costs_less_than_counts_all_partial_values(dims: tuple[tupl
         (placement.dims, placement.unreduced)
         for placement in (finest.placement(source.sharding), finest.placement(target.sharding))
     ]
-    # One value for each element of the target's shard is received in any plan, an eighth of what is partial.
+    # A bound of one received value per element of the target's shard would be an eighth of the partial values.
     assert search.least(*states) > 0.9 * planner.cost(source, target, 4)
 
 
@@ -108,7 +108,7 @@ def test_what_no_search_bounds(planner: Planner, shape: tuple[int, ...]) -> None
 
 
 def test_of_plans_that_cost_the_same_the_one_with_few_collectives() -> None:
-    """Sums of seconds in other orders differ in the last digits, which decide nothing."""
+    """Sums of seconds in different orders have equal ranks, although their last digits differ."""
     mesh = mesh_of(4, 4, 2, 8, 2)
     grid = Grid.of(mesh, ())
     before, after = Placement(((4,), (3,), ()), (0, 1, 2)), Placement(((4,), (3,), (1,)))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The planner where nothing is proved by trying all: against seed plans, other meshes, budgets and limits."""
+"""Tests of the planner without exhaustive search: against seed plans, on other meshes, with budgets and limits."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_all_to_alls_go_one_by_one_where_they_send_fewer_messages() -> None:
     target = layout(mesh, (32, 64, 32, 64), axes("ef"), [], [], axes("cba"))
     plan = Planner(uses_direct_exchange=False, splits_axes=False, most_states=1).plan(source, target, 4)
     assert not any(isinstance(step.move, Together) for step in plan.steps)
-    # One of both dimensions would send 3 messages, not 2, and less.
+    # One all-to-all on both dimensions would send 3 messages instead of 2, and fewer bytes.
     assert plan.time == pytest.approx(1.186432e-05)
 
 
@@ -234,7 +234,7 @@ def test_uneven_shards_are_exchanged_in_several_steps_where_one_is_too_large() -
     plan = Planner().plan(source, target, 4)
     exchanges = sum(isinstance(step.move, DirectExchange) for step in plan.steps)
     assert exchanges == 2 and plan.bytes_received < 4 * plan.bound.maximum
-    # Of 32 devices, with at most 3 rounds.
+    # 32 devices, with at most 3 rounds.
     mesh = mesh_of(4, 2, 2, 2)
     source = layout(mesh, (50, 130, 101), axes("abd"), axes("c"), [])
     target = layout(mesh, (50, 130, 101), [], [], axes("bc"))
@@ -249,6 +249,6 @@ def test_partial_sums_are_scattered_as_the_greedy_plan_slices() -> None:
     source = replace(source, sharding=replace(source.sharding, unreduced_axes=tuple(axes("bcef"))))
     target = layout(mesh, (512, 512), axes("afe"), axes("cdb"))
     plan = Planner().plan(source, target, 4)
-    # Shardy's all-reduce and slice as a reduce-scatter into both dimensions, and its permutation.
+    # The plan has Shardy's all-reduce and slice as a reduce-scatter into both dimensions, and Shardy's permutation.
     assert plan.time == pytest.approx(7.62144e-06)
     assert plan.bytes_received == 262_144

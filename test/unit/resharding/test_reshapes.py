@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which dimensions of a reshape hold the same elements, and whether shards of both sides do."""
+"""Tests of the groups of dimensions of a reshape that hold the same elements, and of equal shards on both sides."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIMS = ["", '"a"', '"b"', '"c"', '"a", "b"', '"b", "a"', '"c":(1)2', '"c":(2)2']
 
 
 def _shardings(shape: Shape) -> list[TensorSharding]:
-    """Those with at most two dimensions sharded, along different axes, in even blocks."""
+    """Returns the shardings of a shape along at most two different axes or sub-axes, with even shards."""
     found = []
     for dims in product(DIMS, repeat=len(shape)):
         names = [name for dim in dims for name in dim.split(", ") if name]
@@ -50,7 +50,7 @@ def _shardings(shape: Shape) -> list[TensorSharding]:
 
 
 def _elements(one: TensorSharding, shape: Shape) -> list[bytes]:
-    """The elements of each device, by their numbers."""
+    """Returns the elements of each device, as the bytes of their numbers."""
     numbers = np.arange(24).reshape(shape)
     return [numbers[device_box(one, MESH, shape, device).slices].tobytes() for device in MESH.devices]
 

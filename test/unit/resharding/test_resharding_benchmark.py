@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""No other planner is better than ours: the benchmark, on a few pairs."""
+"""The benchmark finds no other planner better than this project's, on a few pairs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_planning_time() -> None:
 
 
 class TestMeasure:
-    """What a plan is measured by, on a mesh of 2x3."""
+    """The measures of a plan on a mesh of 2x3."""
 
     @pytest.fixture(autouse=True)
     def _peers(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From one sharding to another, where tensors are or become partial."""
+"""Tests of the steps from one sharding to another, for tensors that are or become partial."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_replicated_and_sharded_axes_become_partial() -> None:
 
 
 def test_only_the_minor_most_axes_of_a_dimension_become_partial_in_place() -> None:
-    # "x" is not the minor-most axis: the dimension is resharded before.
+    # "x" is not the minor-most axis, so the dimension is resharded first.
     before = sharding('[{"y"}]')
     assert steps('[{"x", "y"}]', '[{"y"}], unreduced={"x"}') == (
         Reshard(before),

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rounds of tiles deliver what the direct exchange does, with its bytes, and each device has one message a round."""
+"""Rounds of tiles deliver the result of the direct exchange with its bytes, and one message per device and round."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESH = Mesh([("x", 2), ("y", 3), ("z", 2)])
 
 
 def layout(dims: str, shape: tuple[int, ...], unreduced: str = "") -> TensorLayout:
-    """The axes of each dimension by letters, dimensions apart by commas."""
+    """Returns a layout; letters name the axes of a dimension, and commas separate dimensions."""
     sharding = TensorSharding.closed_with([list(map(AxisRef, axes)) for axes in dims.split(",")], "mesh")
     axes = tuple(map(AxisRef, unreduced))
     return TensorLayout(TensorSharding("mesh", sharding.dim_shardings, (), axes), MESH, shape)
@@ -52,7 +52,7 @@ def test_every_device_gets_its_shard(before: str, after: str, shape: tuple[int, 
 
 
 def test_rounds_of_large_tensors() -> None:
-    """The number of elements of a tile is beyond 64 bits; tiles of different shapes are in different rounds."""
+    """A tile may have more than 2^64 elements; tiles of different shapes are in different rounds."""
     shape = (3 * 2**20, 2**21 + 1, 2**21, 2**21)
     rounds = tile_rounds(layout("x,,,", shape), layout(",zx,,", shape))
     received: dict[int, int] = defaultdict(int)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tiles of one dimension and rounds of messages, against what they have to keep."""
+"""Tests of the invariants of the tiles of one dimension, and of rounds of messages."""
 
 from __future__ import annotations
 

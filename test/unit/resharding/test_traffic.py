@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is counted in closed form, against what each device lacks and the messages of the direct exchange."""
+"""Tests of closed-form counts against the elements that each device lacks and the messages of the direct exchange."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlir_shard.sharding import AxisRef, TensorSharding
 
 
 def random_dims(choice: random.Random, num_axes: int, rank: int) -> tuple[tuple[int, ...], ...]:
-    """Some of the axes in some order, dealt to the dimensions."""
+    """Distributes some of the axes, in random order, over the dimensions."""
     axes = choice.sample(range(num_axes), choice.randint(0, num_axes))
     places = sorted(choice.randrange(rank) for _ in axes)
     return tuple(tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim) for dim in range(rank))
@@ -34,7 +34,7 @@ def random_dims(choice: random.Random, num_axes: int, rank: int) -> tuple[tuple[
         ((2, 2, 2, 2), (16, 16, 16)),
         ((9, 3), (27, 54)),
         ((4, 1, 4), (16, 32)),
-        # Blocks of some dimensions are full, of some short or empty, and axes of different primes.
+        # Shards of some dimensions are full, of others short or empty; sizes of axes have different prime factors.
         ((2, 4, 2), (16, 4, 2)),
         ((4, 2, 2), (16, 5, 16)),
         ((2, 3, 2), (12, 24)),
@@ -62,7 +62,7 @@ def test_plans_for_more_bytes_than_numpy_can_count(is_any: bool) -> None:
     first, second = (TensorSharding.closed_with(dims, "mesh") for dims in ([[], axes("ab")], [axes("b"), axes("a")]))
     source, target = (TensorLayout(one, mesh, (size, size)) for one in (first, second))
     plan = Planner(uses_direct_exchange=is_any).plan(source, target, 4)
-    # What would be of a tensor a thousand times smaller in both dimensions, a million times over.
+    # The bound is 2^20 times that of a tensor 2^10 times smaller in both dimensions.
     small = Planner(uses_direct_exchange=is_any)
     bound = small.plan(*(TensorLayout(one.sharding, mesh, (size >> 10,) * 2) for one in (source, target)), 4).bound
     assert plan.bound.total == bound.total << 20

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Halos of windows against the elements themselves."""
+"""Tests of the halos of windows against the elements that the windows read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = -1
 
 
 def piece(halo: WindowHalo, size: int, blocks: int, number: int) -> list[int]:
-    """The elements, by their numbers, that the device of a block takes."""
+    """Returns the numbers of the elements that the device of a shard has after the halo exchange and the slice."""
 
     def block(number: int) -> list[int]:
         elements = range(number * halo.block, (number + 1) * halo.block)
@@ -54,18 +54,18 @@ def test_every_window_is_there(data: st.DataObject) -> None:
     ("arguments", "borders"),
     [
         ((16, 14, 4, 1, 3), (0, 2)),
-        # Windows as far apart as they are long.
+        # Windows whose stride equals their size.
         ((16, 8, 4, 2, 2), (0, 0)),
-        # A slice from the second element on.
+        # A slice that starts at the second element.
         ((16, 14, 4, 1, 1, 1), (0, 1)),
-        # Blocks of the result are shorter, so they begin before the blocks of the operand do.
+        # Shards of the result are shorter, so they start before the shards of the operand.
         ((16, 11, 4, 1, 6), (3, 4)),
-        # Padding in front, of which nobody has anything.
+        # Padding at the front, which no device holds.
         ((16, 16, 4, 1, 3, -1), (1, 1)),
         ((8, 11, 2, 1, 1, -3), (1, 0)),
-        # Windows over more than two blocks.
+        # Windows over more than two shards.
         ((32, 32, 8, 1, 11, -5), (5, 5)),
-        # Elements two places apart.
+        # An operand with dilation 2.
         ((16, 32, 4, 1, 3, -1, 2), (0, 1)),
     ],
 )
@@ -111,7 +111,7 @@ def test_all_shards_over_several_hops(left: int, right: int, shards: int, expect
 @pytest.mark.parametrize(
     ("size", "result_size", "low", "hops", "starts"),
     [
-        # Of two elements each: as they are, one further on, one back, with two in front of all, and the first half.
+        # Shards of two elements: unchanged, shifted by one, shifted back by one, with two in front, and the first half.
         (8, 8, 0, (0, 0), (0, 0, 0, 0)),
         (8, 8, 1, (1, 0), (1, 1, 1, 1)),
         (8, 8, -1, (0, 1), (1, 1, 1, 1)),
