@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random meshes, axes, shardings and factor mappings, all valid, for hypothesis; and short ways to write axes."""
+"""Hypothesis strategies for valid meshes, axes, shardings and factor mappings, and a short notation for axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlir_shard.sharding.axes import add_axes_or_merge, sort_and_merge
 
 
 def axis(text: str) -> AxisRef:
-    """`a` is a full axis, `a:(2)4` a sub-axis."""
+    """Returns the full axis of a text such as `a`, or the sub-axis of a text such as `a:(2)4`."""
     name, _, info = text.partition(":")
     if not info:
         return AxisRef(name)
@@ -30,12 +30,12 @@ def axis(text: str) -> AxisRef:
 
 
 def axes(text: str) -> tuple[AxisRef, ...]:
-    """Axes between blanks."""
+    """Returns the axes of a text, which are separated by blanks."""
     return tuple(map(axis, text.split()))
 
 
 def dim(text: str, priority: int | None = None) -> DimensionSharding:
-    """Axes between blanks, and `?` at the end for an open dimension."""
+    """Returns the sharding of a dimension from its axes, separated by blanks, and `?` if the dimension is open."""
     names = text.split()
     is_closed = "?" not in names
     return DimensionSharding(axes(" ".join(n for n in names if n != "?")), is_closed, priority)
@@ -48,13 +48,13 @@ def sharding(
     reduction_op: ReductionOp = ReductionOp.SUM,
     mesh: str | Mesh = "mesh",
 ) -> TensorSharding:
-    """A sharding from the texts of its dimensions."""
+    """Returns a sharding from the texts of its dimensions."""
     return TensorSharding(mesh, tuple(map(dim, dims)), axes(replicated), axes(unreduced), reduction_op)
 
 
 @st.composite
 def meshes(draw: st.DrawFn) -> Mesh:
-    """One to three axes, at most 32 devices, half of the time in another order."""
+    """Draws a mesh of one to three axes and at most 32 devices, which are permuted in half of the cases."""
     sizes: list[int] = []
     for size in draw(st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 12]), min_size=1, max_size=3)):
         total = size
@@ -64,7 +64,7 @@ def meshes(draw: st.DrawFn) -> Mesh:
             sizes.append(size)
     mesh = Mesh(zip("xyz", sizes, strict=False))
     if draw(st.booleans()):
-        # One draw: hypothesis makes one for each element of st.permutations.
+        # A single draw, because st.permutations draws once per element.
         devices = range(mesh.total_size)
         mesh = Mesh(mesh.axes, Random(draw(st.integers(0, 2**16 - 1))).sample(devices, len(devices)))
     return mesh
@@ -76,7 +76,7 @@ def _prime_factors(number: int) -> list[int]:
 
 @st.composite
 def splits(draw: st.DrawFn, mesh: Mesh) -> list[AxisRef]:
-    """All of the mesh as full axes and sub-axes that coexist."""
+    """Draws a split of the entire mesh into full axes and sub-axes that coexist."""
     parts: list[AxisRef] = []
     for mesh_axis in mesh.axes:
         bounds = [1]
@@ -94,7 +94,7 @@ def splits(draw: st.DrawFn, mesh: Mesh) -> list[AxisRef]:
 
 @st.composite
 def shardings(draw: st.DrawFn, mesh: Mesh, rank: int) -> TensorSharding:
-    """A valid sharding of this rank on the mesh."""
+    """Draws a valid sharding of this rank on the mesh."""
     unused = -1
     lists: dict[int, list[AxisRef]] = {place: [] for place in range(unused, rank + 2)}
     for part in draw(st.permutations(draw(splits(mesh)))):
@@ -114,7 +114,7 @@ def shardings(draw: st.DrawFn, mesh: Mesh, rank: int) -> TensorSharding:
 
 @st.composite
 def factor_mappings(draw: st.DrawFn) -> tuple[TensorMapping, tuple[int, ...]]:
-    """A tensor's mapping and the sizes of its factors."""
+    """Draws a tensor's mapping and the sizes of its factors."""
     dims: list[list[int]] = []
     sizes: list[int] = []
     for _ in range(draw(st.integers(1, 3))):

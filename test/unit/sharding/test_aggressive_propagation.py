@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The aggressive strategy on values: shardings of an op's tensors before and after."""
+"""Tests of the aggressive strategy: shardings of an op's tensors before and after propagation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def propagated(
     conservative: bool = False,
     elementwise: bool = False,
 ) -> list[str]:
-    """The dimension shardings of all tensors after, from the texts of those before."""
+    """Returns the dimension shardings of all tensors after propagation, given the texts of those before."""
     shardings = [sharding(one) for one in dims]
     count = len(rule.operand_mappings)
     before = ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors that agree along each factor are left as they are by every strategy."""
+"""No strategy changes the shardings of tensors that agree along each factor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def are_kept(
 
 @st.composite
 def agreeing(draw: st.DrawFn, mesh: Mesh) -> list[TensorSharding]:
-    """Shardings for the tensors of MATMUL, each factor along the same axes wherever it is."""
+    """Draws shardings of the tensors of MATMUL in which each factor has the same axes in all tensors."""
     lists: list[list[AxisRef]] = [[] for _ in range(MATMUL.num_factors)]
     for part in draw(st.permutations(draw(splits(mesh)))):
         lists[draw(st.integers(0, MATMUL.num_factors - 1))].append(part)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One axis and another: tables of results, and what must hold between any two that coexist."""
+"""Tests of relations between two axes: tables of results, and invariants of axes that coexist."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RELATIONS = [
     ("c:(1)2", "c:(3)2", 0, 0, 0, 0, 0, 0),
     ("c:(1)3", "c:(2)3", 0, 0, 0, 1, 0, 0),
     ("c:(2)3", "c:(6)2", 0, 0, 0, 0, 1, 1),
-    # Of two axes, the parts may be any.
+    # Sub-axes of different axes always coexist.
     ("b:(1)2", "c:(1)3", 0, 0, 0, 0, 1, 0),
     ("c:(1)3", "b:(1)2", 0, 0, 0, 0, 1, 0),
 ]

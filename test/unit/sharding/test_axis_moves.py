@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which axes a step brings to which tensors, and what is kept of many steps."""
+"""Tests of the axes that a propagation step adds to tensors, and of the record of many steps."""
 
 from __future__ import annotations
 

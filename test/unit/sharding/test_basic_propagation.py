@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The basic strategy on values: shardings of an op's tensors before and after."""
+"""Tests of the basic strategy: shardings of an op's tensors before and after propagation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def propagated(
     direction: PropagationDirection = PropagationDirection.BOTH,
     conservative: bool = False,
 ) -> list[str]:
-    """The dimension shardings of all tensors after, from the texts of those before."""
+    """Returns the dimension shardings of all tensors after propagation, given the texts of those before."""
     shardings = [sharding(one) for one in dims]
     count = len(rule.operand_mappings)
     before = ShardingProjection.build(shardings[:count], shardings[count:], rule, MESH)
@@ -78,7 +78,7 @@ def test_blocked_factors() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "result"),
     [
-        # What both begin with, and the rest of the longer.
+        # The common prefix, followed by the rest of the longer list.
         ('{"a", "b", ?}', '{"a", ?}', '{"a", "b", ?}'),
         ('{"a", "b", ?}', '{"a", "c", ?}', '{"a", ?}'),
         ('{"a", ?}', '{"b", ?}', "{?}"),
@@ -110,17 +110,17 @@ def test_a_major_factor_takes_what_divides_it() -> None:
 
 
 def test_nothing_follows_a_part_of_an_axis() -> None:
-    # Another factor of the second operand has the rest of "b": what comes behind "b" would be strided.
+    # Another factor of the second operand has the rest of "b", so axes after "b" would be strided.
     before = ['[{"b", "a", ?}, {?}]', '[{?}, {"b":(2)2, ?}]', OPEN]
     assert propagated(ADD, *before)[2] == '[{"b":(1)2, ?}, {?}]'
-    # A major factor takes the part of "b" that divides it, although "a" alone would fit in another tensor.
+    # The major factor takes the part of "b" that divides its size, and "a" does not follow that part.
     rule = OpShardingRule((2, 8), (TensorMapping.of([0, 1]), TensorMapping.of([0], [1])), (TensorMapping.of([0], [1]),))
     after = propagated(rule, "[{?}]", '[{"b", "a", ?}, {?}]', OPEN)
     assert after[0] == '[{"b":(1)2, ?}]'
 
 
 def test_what_a_part_of_an_axis_shards_is_taken_from_all_of_it() -> None:
-    # The second operand is closed behind a part of "b", which is what all can have.
+    # The second operand is closed after a part of "b", which is the prefix that all tensors can have.
     before = ['[{"a", "b", ?}, {?}]', '[{"a", "b":(1)2}, {?}]', OPEN]
     assert propagated(ADD, *before) == [before[0], before[1], '[{"a", "b":(1)2, ?}, {?}]']
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings on several meshes said on one: by example, and against where the data lies before and after."""
+"""Tests of shardings moved from several meshes to one: by example, and against the placement of the data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPE = (13, 8)
 
 
 def _ordered_by(axes: list[tuple[str, int]], order: tuple[int, ...]) -> Mesh:
-    """The mesh whose axes are those of the line of devices cut as `axes`, taken in another order."""
+    """Returns a mesh with `axes` in another order; the device ids are row-major in the original order."""
     sizes = [size for _, size in axes]
     strides = [prod(sizes[index + 1 :]) for index in range(len(sizes))]
     taken = [axes[index] for index in order]
@@ -31,7 +31,7 @@ def _ordered_by(axes: list[tuple[str, int]], order: tuple[int, ...]) -> Mesh:
 
 
 def _shardings(mesh: Mesh) -> list[TensorSharding]:
-    """Each pair of lists of the axes, and of halves of them, as those of a matrix."""
+    """Returns the shardings of a matrix with all axes, in any order, in its two dimensions, or with half of an axis."""
     axes = [AxisRef(axis.name) for axis in mesh.axes]
     halves = [AxisRef.sub(axis.name, 2, axis.size // 2) for axis in mesh.axes if axis.size % 4 == 0]
     whole = [
@@ -116,7 +116,7 @@ def test_what_has_no_common_axes_is_left_out(mesh: Mesh, used: tuple[AxisRef, ..
 
 
 def test_parts_of_sub_axes() -> None:
-    # An axis of size 12, the minor part of which is the major one on the line.
+    # An axis of size 12 whose minor part is the major part in the order of the devices.
     parts = (SubAxisInfo(3, 4), SubAxisInfo(1, 3))
     assert part_of(AxisRef("x"), parts) == parts
     assert part_of(AxisRef.sub("x", 1, 4), parts) == parts[:1]
@@ -160,7 +160,7 @@ def test_several_meshes_are_united() -> None:
 
 
 def _random_mesh(random: Random, is_shuffled: bool) -> Mesh:
-    """Twelve devices, with axes that their prime factors make in some order."""
+    """Returns a mesh of twelve devices whose axis sizes are products of the prime factors, in random order."""
     sizes = random.sample([2, 2, 3], 3)
     for _ in range(random.randrange(3)):
         sizes[:2] = [sizes[0] * sizes[1]] if len(sizes) > 1 else sizes

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings on the two sides of a manual computation."""
+"""Tests of shardings inside and outside of a manual computation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What devices hold: by example, and against what any layout has to keep."""
+"""Tests of the elements that devices hold: by example, and against the invariants of layouts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names of origins, and where an axis is from that was split or merged."""
+"""Tests of the names of origins, and of the origins of axes that were split or merged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition specs: what may be an entry, and axes of the mesh that nobody has."""
+"""Tests of partition specs: valid and invalid entries, and axes that are not in the mesh."""
 
 from __future__ import annotations
 

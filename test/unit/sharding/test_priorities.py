@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings of which some dimensions wait for their priority, and directions that such phases combine."""
+"""Tests of shardings with dimensions of later priorities, and of the combination of propagation directions."""
 
 from __future__ import annotations
 

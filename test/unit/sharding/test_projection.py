@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings seen along factors: by example, and that nothing is lost on the way there and back."""
+"""Tests of the projection of shardings onto factors: by example, and as a round trip without loss."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_minor_most_factor_takes_what_does_not_divide_it():
 def test_axes_that_do_not_divide_a_factor_overflow():
     mapping = TensorMapping.of((0, 1, 2))
     tensor = project(sharding("y z x ?"), mapping, (4, 6, 8))
-    # z (3) does not divide what y leaves of the factor of 4, so nothing can come after it.
+    # z (3) does not divide the size that y leaves of the factor of 4, so z and the axes after it overflow.
     assert tensor.factors == (
         factor("y", overflow="z x", closed=False),
         factor("", closed=True),

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules with one propagation key propagate alike, whatever their sizes."""
+"""Rules with the same propagation key propagate in the same way, whatever their sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRATEGIES = (propagate_aggressive, propagate_basic)
 
 @st.composite
 def tensors(draw: st.DrawFn, factors: int) -> TensorMapping:
-    """Some of the factors in any order, in dimensions of one or two."""
+    """Draws a mapping of some of the factors, in any order, to dimensions of one or two factors."""
     order = draw(st.permutations(range(factors)))[: draw(st.integers(0, factors))]
     dims: list[list[int]] = []
     for factor in order:
@@ -33,7 +33,7 @@ def tensors(draw: st.DrawFn, factors: int) -> TensorMapping:
 
 @st.composite
 def rules_alike(draw: st.DrawFn) -> tuple[OpShardingRule, OpShardingRule]:
-    """Two rules that may differ in the sizes of factors, with one key."""
+    """Draws two rules with the same key, which may differ in the sizes of factors."""
     factors = draw(st.integers(1, 3))
     mappings = draw(st.lists(tensors(factors), min_size=2, max_size=3))
     cut = {

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Invariants of shardings, rules and edges: what breaks each, what the message names, and what keeps them all."""
+"""Tests of the invariants of shardings, rules and edges: violations, the names in messages, and valid cases."""
 
 from __future__ import annotations
 

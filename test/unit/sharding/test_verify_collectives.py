@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Invariants of collectives, unreduced axes and manual computations."""
+"""Tests of the invariants of collectives, unreduced axes and manual computations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shardings from and to the texts that users write, for tests that are easier to read so."""
+"""Conversions between shardings and the texts that users write, which make tests easier to read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _BEGIN, _END = "<@mesh, ", ">"
 
 
 def sharding(text: str) -> TensorSharding:
-    """The sharding on the mesh `@mesh` that a text without it says, `[{"a"}, {?}]` for one."""
+    """Returns the sharding on the mesh `@mesh` of a text without the mesh, such as `[{"a"}, {?}]`."""
     value: TensorSharding = asm.parse_value(SHARDING.partition(".")[2], f"{_BEGIN}{text}{_END}")
     return value
 
 
 def text_of(value: TensorSharding) -> str:
-    """The text that `sharding` takes."""
+    """Returns the text of a sharding, in the form that `sharding` accepts."""
     return str(value).removeprefix(_BEGIN).removesuffix(_END)
