@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops to ask for rules, from text, and their rules as text."""
+"""Helpers that parse ops from text and print their rules."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlir_shard.sharding import factor_symbol
 
 _BY_DEFAULT = RuleOptions()
 
-# An operation does not keep its module alive.
+# The modules of parsed operations, because an operation does not keep its module alive.
 _alive: list[Any] = []
 
 
 def ops(text: str) -> list[Any]:
-    """The operations of a function, from its signature and body: the text after `func.func @f`."""
+    """Returns the operations of a function, given its signature and body: the text after `func.func @f`."""
     module = asm.parse_module(f"func.func @f{text}", create_context(allow_unregistered=True))
     _alive.append(module)
     function = module.body.operations[0].operation
@@ -26,7 +26,7 @@ def ops(text: str) -> list[Any]:
 
 
 def spelled(op: Any, options: RuleOptions = _BY_DEFAULT) -> str:
-    """The rule of an op with its special factors, `None` without one."""
+    """Returns the rule of an op with its special factors as text, or `None` for an op without a rule."""
     rule = rule_for(op, options)
     if rule is None:
         return "None"
@@ -39,5 +39,5 @@ def spelled(op: Any, options: RuleOptions = _BY_DEFAULT) -> str:
 
 
 def rule_of(signature: str, op: str, *, conservative: bool = False) -> str:
-    """The rule, as `spelled`, of one op in a function with these arguments."""
+    """Returns the rule, as `spelled`, of one op in a function with these arguments."""
     return spelled(ops(f"({signature}) {{\n {op}\n return }}")[0], RuleOptions(conservative))

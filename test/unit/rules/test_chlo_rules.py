@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of CHLO."""
+"""Tests of the rules of CHLO."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rules.modules import rule_of
             "([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication=j blocked_propagation=j",
         ),
         (
-            # Aligned at the last dimension, and stretched along the first.
+            # Shapes are aligned at the last dimension, and broadcast along the first.
             "%a: tensor<1x8xf32>, %b: tensor<4x8xf32>",
             "%0 = chlo.broadcast_add %a, %b : (tensor<1x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>",
             "([k, j], [i, j])->([i, j]) {i=4, j=8, k=1}",

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of custom calls, by what they call."""
+"""Tests of the rules of custom calls, by target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlir_shard.sharding import OpShardingRule
 
 
 def call(target: str, operands: list[str], results: list[str]) -> str:
-    """The rule of a call of `target`, from shapes such as `4x8`, or `` for scalars."""
+    """Returns the rule of a call of `target`, from shapes such as `4x8`, or `` for scalars."""
     before, after = (
         [f"tensor<{shape}{'x' if shape else ''}f32>" for shape in shapes] for shapes in (operands, results)
     )
@@ -33,7 +33,7 @@ def call(target: str, operands: list[str], results: list[str]) -> str:
     [
         ("MoveToHost", ["4x8"], ["4x8"], "([i, j])->([i, j]) {i=4, j=8}"),
         ("_SPMDInternalOp_MultiRotate", ["4"], ["4", "4"], "([i])->([i], [i]) {i=4}"),
-        # Dimensions that a tensor does not have.
+        # Tensors of different ranks.
         ("mhlo.erf", ["4x8"], ["4"], "([i, j])->([i]) {i=4, j=1}"),
         ("mhlo.erf", ["4"], ["4x8"], "([i])->([i, j]) {i=4, j=8}"),
         ("mhlo.erf", [], ["4"], "None"),
@@ -64,7 +64,7 @@ def call(target: str, operands: list[str], results: list[str]) -> str:
         ),
         ("xla_python_cpu_callback", ["4x8"], ["4x8"], "None"),
         ("some_kernel", ["4x8"], ["4x8"], "None"),
-        # Known names with another signature.
+        # Known targets with an unsupported signature.
         ("Eigh", ["6x6"], ["6x6"], "None"),
         ("Qr", ["6x6", "6"], ["6x6", "6"], "None"),
         ("ProductOfElementaryHouseholderReflectors", ["6x6"], ["6x6"], "None"),

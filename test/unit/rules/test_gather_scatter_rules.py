@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of gather and scatter, and what partial results of them are combined with."""
+"""Tests of the rules of gather and scatter, and of the combiners of their partial results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mlir_shard.sharding import ReductionOp
             "1, 8",
             "([k, j], [i])->([i, j]) {i=5, j=8, k=16} reduction=k",
         ),
-        # There is one row only.
+        # A table with a single row.
         (
             ("1x8", "5x1", "5x8"),
             "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1",
             "1, 8",
             "([k, j], [i, l])->([i, j]) {i=5, j=8, k=1, l=1} need_replication=k,l",
         ),
-        # Of each slice one element along one dimension, and some along another, kept both.
+        # Slices of one element along one dimension and of some along another; neither dimension is collapsed.
         (
             ("16x8x4", "2x5", "5x1x3x4"),
             "offset_dims = [1, 2, 3], start_index_map = [0, 1], index_vector_dim = 0",
@@ -37,7 +37,7 @@ from mlir_shard.sharding import ReductionOp
             "([j, l, m], [n, i])->([i, k, l, m]) {i=5, j=16, k=1, l=8, m=4, n=2} "
             "reduction=j need_replication=k,l,n blocked_propagation=l",
         ),
-        # Batches have their own indices.
+        # A batching dimension with separate indices for each batch.
         (
             ("16x3x8", "5x3x1", "5x3x8"),
             "offset_dims = [2], collapsed_slice_dims = [0], operand_batching_dims = [1], "
@@ -59,7 +59,7 @@ def test_gather(shapes: tuple[str, str, str], numbers: str, sizes: str, expected
 
 
 def scatter(body: str, element: str = "f32", update: str = "5x8") -> str:
-    """Updates rows of a table."""
+    """Returns a scatter that updates rows of a table."""
     table, updates = f"tensor<16x8x{element}>", f"tensor<{update}x{element}>"
     return f"""%0 = "stablehlo.scatter"(%a, %i, %u) ({{
       ^bb0(%x: tensor<{element}>, %y: tensor<{element}>):
@@ -74,10 +74,10 @@ def scatter(body: str, element: str = "f32", update: str = "5x8") -> str:
     [
         ("%r = stablehlo.add %x, %y : tensor<f32>", "f32", "reduction", ReductionOp.SUM),
         ("%r = stablehlo.maximum %y, %x : tensor<f32>", "f32", "reduction", ReductionOp.MAX),
-        # What no collective does.
+        # Combiners that no collective supports.
         ("%r = stablehlo.multiply %x, %y : tensor<f32>", "f32", "reduction", None),
         ("%r = stablehlo.or %x, %y : tensor<i1>", "i1", "reduction", None),
-        # What depends on the order of the updates, or is more than combined.
+        # Bodies that may depend on the order of the updates, or do more than combine values.
         ("%r = stablehlo.or %x, %y : tensor<i8>", "i8", "need_replication", None),
         ("%r = stablehlo.subtract %x, %y : tensor<f32>", "f32", "need_replication", None),
         ("%r = stablehlo.add %x, %x : tensor<f32>", "f32", "need_replication", None),

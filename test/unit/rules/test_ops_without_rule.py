@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every op of sdy, and the ops of StableHLO that something else speaks for, are known to have no rule."""
+"""Ops of sdy, and ops of StableHLO that propagate by other means, are registered as ops without a rule."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which factors an op can be partitioned along, and how partition rules are found."""
+"""Tests of the factors along which an op can be partitioned, and of the lookup of partition rules."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_names_come_before_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @partition_rule(when=lambda op: op.name.startswith("arith."))
     def by_predicate(op: Any, blocks: Blocks) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     negate, add, _, terminator = ops("""(%a: tensor<4xf32>) {
         %0 = arith.negf %a : tensor<4xf32>
@@ -84,7 +84,7 @@ def test_names_come_before_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @partition_rule("arith.addf", unshardable=lambda op, rule: [0])
     def by_name(op: Any, blocks: Blocks) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     found = [partition_rule_for(op) for op in (negate, add)]
     assert [rule and rule.localize for rule in found] == [by_predicate, by_name]
@@ -117,7 +117,7 @@ def test_zeros() -> None:
 
 
 def test_rules_look_at_nothing_but_their_ops() -> None:
-    # What they say of one block is used for all that are equal; the body of a composite is a function elsewhere.
+    # The result for one op is reused for all isomorphic ops; the body of a composite is a separate function.
     own = {
         name: rule for name, rule in partition._by_name.items() if rule.localize.__module__.startswith("mlir_shard.")
     }

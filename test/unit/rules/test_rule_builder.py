@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules built factor by factor."""
+"""Tests of rules that are built factor by factor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finding rules by name, dialect, predicate and attribute, once per distinct op."""
+"""Tests of the lookup of rules by name, dialect, predicate and attribute, once per distinct op."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAIR = """(%a: tensor<4xf32>) {
 
 @pytest.fixture(autouse=True)
 def own_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgets after each test what it registered."""
+    """Removes the rules that a test registered after the test."""
     for name in ("_by_name", "_by_dialect"):
         monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
     monkeypatch.setattr(registry, "_by_predicate", list(registry._by_predicate))

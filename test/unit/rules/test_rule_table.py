@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The table of rules in the documents is what the command writes."""
+"""The table of rules in the documents equals the output of the command."""
 
 from __future__ import annotations
 

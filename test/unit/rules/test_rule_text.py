@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sharding rules as text."""
+"""Tests of sharding rules as text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_marks() -> None:
     [
         ("b s (h d) -> b h s d", [(2, 4, 32)], [(2, 8, 4, 4)], {}, "([i, k, jl])->([i, j, k, l]) {i=2, j=8, k=4, l=4}"),
         ("(h d) -> (d h)", [(32,)], [(32,)], {"h": 8}, "([ji])->([ij]) {i=4, j=8}"),
-        # A factor of size 1 is none of several, and gone where it is in no dimension of its own.
+        # A factor of size 1 is omitted from merged dimensions, and from the rule if no dimension consists of it alone.
         ("(h d) -> h d", [(8,)], [(8, 1)], {}, "([i])->([i, j]) {i=8, j=1}"),
         (", i 1 -> i _", [(), (4, 1)], [(4, 3)], {}, "([], [i, j])->([i, k]) {i=4, j=1, k=3}"),
         (

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules against arithmetic: an op that runs in two parts along a factor gives what it gives as a whole.
+"""Tests of rules by execution: an op that runs in two parts along a factor gives the result of the entire op.
 
-The examples of the table of rules run compiled: the op as it is, and the op on each half of what a factor covers, for
-every factor that passes through or is summed.
+The examples of the table of rules are compiled and run: the entire op, and the op on each half along a factor, for
+every pass-through and reduction factor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mlir_shard.sharding.rule import DimMapping, FactorType, TensorMapping
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "tools" / "rule_examples"
 
-# What an op of linalg takes beside tensors, or does by position, is put right where it becomes local.
+# Operands other than tensors and position-dependent bodies of linalg ops are adapted when an op becomes local.
 OF_LINALG = [
     *("abs", "add", "batch_matmul", "batch_matvec", "batch_mmt4d", "batch_reduce_matmul", "broadcast", "contract"),
     *("conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d_ngchw_fgchw", "conv_2d_ngchw_gfchw_q", "conv_2d_nhwgc_gfhwc"),
@@ -54,13 +54,13 @@ COMBINE: dict[ReductionOp, Callable[..., Array]] = {
 
 @cache
 def examples(dialect: str) -> Any:
-    """The module with the ops of a dialect."""
+    """Returns the module with the example ops of a dialect."""
     path = EXAMPLES / f"{dialect}.mlir"
     return asm.parse_module(path.read_text(), create_context(), str(path))
 
 
 def example(dialect: str, name: str) -> Any:
-    """The op, which is left as it is."""
+    """Returns the example of an op, which callers must not modify."""
     function = next(op for op in examples(dialect).body.operations if op.attributes["sym_name"].value == name)
     return next(op.operation for op in function.regions[0].blocks[0] if op.operation.name == f"{dialect}.{name}")
 
@@ -81,7 +81,7 @@ def halved(type_: Any, mapping: TensorMapping, factor: int) -> Any:
 
 
 def factor_slices(rule: OpShardingRule, dim: DimMapping, size: int, factor: int) -> Iterator[tuple[list[int], int]]:
-    """The sizes a dimension is made of, and which of them is that of the factor."""
+    """Yields the sizes of the factors of a dimension and the index of the factor, if the dimension contains it."""
     if factor in dim.factor_indices:
         sizes = [rule.factor_sizes[one] for one in dim.factor_indices]
         assert np.prod(sizes) == size
@@ -89,7 +89,7 @@ def factor_slices(rule: OpShardingRule, dim: DimMapping, size: int, factor: int)
 
 
 def part(array: Array, rule: OpShardingRule, mapping: TensorMapping, factor: int, half: int) -> Array:
-    """The half of a tensor along a factor."""
+    """Returns one half of a tensor along a factor."""
     for number, dim in enumerate(mapping.dim_mappings):
         for sizes, position in factor_slices(rule, dim, array.shape[number], factor):
             split = array.reshape(*array.shape[:number], *sizes, *array.shape[number + 1 :])
@@ -104,7 +104,7 @@ def specs(types: Sequence[Any]) -> list[TensorSpec]:
 
 
 def run(op: Any, variants: list[tuple[list[Any], list[Any]]], inputs: list[list[Array]]) -> list[list[Array]]:
-    """The results of `op` with other operand and result types; operands that are no tensors are passed in tensors."""
+    """Returns the results of `op` for each variant of its types; operands other than tensors are passed as tensors."""
     with op.context, ir.Location.unknown():
         module = ir.Module.create()
         argument_types = [as_tensor(type_) for operands, _ in variants for type_ in operands]
@@ -142,7 +142,7 @@ def run(op: Any, variants: list[tuple[list[Any], list[Any]]], inputs: list[list[
 
 
 def is_zero_point(op: Any, number: int) -> bool:
-    """Whether an operand is a zero point or a shift, which tosa's lowering wants to be constant."""
+    """Returns whether an operand is a zero point or a shift, which tosa's lowering requires to be constant."""
     return op.name.startswith("tosa.") and number > 0 and list(op.operands[number].type.shape) == [1]
 
 
@@ -158,7 +158,7 @@ def as_tensor(type_: Any) -> Any:
 
 
 def extracts(variants: list[tuple[list[Any], list[Any]]]) -> str:
-    """Takes numbers out of the tensors that they come in."""
+    """Returns the ops that extract scalar operands from the tensors that hold them."""
     types = [type_ for operands, _ in variants for type_ in operands]
     return "\n".join(
         f"%s{n} = tensor.extract %a{n}[] : tensor<{type_}>"
@@ -180,7 +180,7 @@ def operands_of(block: Any, variants: list[tuple[list[Any], list[Any]]]) -> list
 
 
 def inputs_of(op: Any, generator: np.random.Generator) -> list[Array]:
-    """Random operands, zeros where partial results begin, and positions that are inside."""
+    """Returns random operands, with zeros as the initial values of partial results and with indices in bounds."""
     initial = range(len(op.operands) - len(op.results), len(op.operands)) if op.name.startswith("linalg.") else ()
     biases = (2,) if "conv" in op.name and op.name.startswith("tosa.") else ()
     made = []
@@ -195,9 +195,9 @@ def inputs_of(op: Any, generator: np.random.Generator) -> list[Array]:
 
 
 def separable(op: Any, rule: OpShardingRule) -> list[int]:
-    """The factors along which two halves can be computed by themselves and put together.
+    """Returns the factors of even size along which two halves can be computed separately and then combined.
 
-    Those that select elements have other indices in each half.
+    Reductions that select elements are excluded, because the indices of each half are different.
     """
     reduces = reduction_op(op) is not None and op.name not in SELECTING_OPS
     types = [FactorType.PASS_THROUGH] + [FactorType.REDUCTION] * reduces

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of ops of each dialect, and what they reduce with."""
+"""Tests of the rules of ops of each dialect, and of the reductions of these ops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from mlir_shard.sharding import ReductionOp
             "([i, j, l], [i, l, k], [i, j, k])->([i, j, k]) {i=2, j=4, k=16, l=8} reduction=l",
         ),
         (
-            # Windows overlap, and are whole.
+            # Windows overlap, and each window is replicated.
             "%a: tensor<1x10x3xf32>, %b: tensor<3x3x5xf32>",
             "linalg.conv_1d_nwc_wcf ins(%a, %b : tensor<1x10x3xf32>, tensor<3x3x5xf32>) "
             "outs(%e : tensor<1x8x5xf32>) -> tensor<1x8x5xf32>",
@@ -99,7 +99,7 @@ def test_rules(signature: str, op: str, expected: str) -> None:
         ("2x4x8", "8x8", "([i, j, k])->([ij, k]) {i=2, j=4, k=8}"),
         ("4x1x8", "1x4x8x1", "([j, k, l])->([i, j, l, m]) {i=1, j=4, k=1, l=8, m=1}"),
         ("4x6", "2x12", "([ij, k])->([i, jk]) {i=2, j=2, k=6}"),
-        # Where sizes have no common divisor, factors are of one side until both meet again.
+        # If sizes have no common divisor, their factors are in one shape only, up to the next common boundary.
         ("2x3x8", "3x2x8", "([i, k, m])->([j, l, m]) {i=2, j=3, k=3, l=2, m=8}"),
         ("1", "", "([i])->([]) {i=1}"),
         ("0x4", "4x0", "None"),
@@ -111,7 +111,7 @@ def test_reshapes(before: str, after: str, expected: str) -> None:
 
 
 def generic(combiner: str, element: str = "f32") -> str:
-    """A reduction of a matrix along its rows by a body that ends in `combiner`."""
+    """Returns a reduction of a matrix along its rows by a body that ends in `combiner`."""
     return f"""(%a: tensor<4x8x{element}>, %b: tensor<8x{element}>) {{
         %0 = linalg.generic {{
             indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>],
@@ -132,11 +132,11 @@ def generic(combiner: str, element: str = "f32") -> str:
         ("%s = arith.maximumf %o, %i : f32", "f32", ReductionOp.MAX),
         ("%s = arith.minsi %o, %i : i32", "i32", ReductionOp.MIN),
         ("%q = arith.mulf %i, %i : f32 %s = arith.addf %o, %q : f32", "f32", ReductionOp.SUM),
-        # What collectives do not do, or do otherwise.
+        # Combiners that collectives do not support, or compute differently.
         ("%s = arith.mulf %o, %i : f32", "f32", None),
         ("%s = arith.maxui %o, %i : i32", "i32", None),
         ("%s = arith.addi %o, %i : i1", "i1", None),
-        # What came before is more than combined.
+        # Bodies that do more with the accumulator than combine it.
         ("%q = arith.mulf %o, %i : f32 %s = arith.addf %o, %q : f32", "f32", None),
         ("%q = arith.negf %o : f32 %s = arith.addf %q, %i : f32", "f32", None),
         ("%s = arith.subf %o, %i : f32", "f32", None),
@@ -209,7 +209,7 @@ def test_what_may_be_combined_several_times() -> None:
     [
         ("and", "i1", Combination((Combiner.AND,))),
         ("or", "i1", Combination((Combiner.OR,))),
-        # A collective compares and adds the bytes that hold booleans, or bits as signed numbers: done again instead.
+        # A collective compares and adds booleans as bytes and reads all integers as signed, so these have no combiner.
         ("maximum", "i1", Combination()),
         ("minimum", "i1", Combination()),
         ("add", "i1", Combination()),
@@ -232,7 +232,7 @@ def test_combinations_of_small_integers(name: str, element: str, expected: Combi
         ("0.0", "%1 = stablehlo.add %l, %r : tensor<f32>\n stablehlo.return %1 : tensor<f32>", True),
         ("1.0", "%1 = stablehlo.add %l, %r : tensor<f32>\n stablehlo.return %1 : tensor<f32>", False),
         ("1.0", "stablehlo.return %l : tensor<f32>", True),
-        # The interpreter, which is given the body alone, does not know what is outside.
+        # The interpreter runs the body alone, without the values that it captures.
         ("0.0", "stablehlo.return %outer : tensor<f32>", False),
         ("0.0", "%1 = stablehlo.maximum %l, %outer : tensor<f32>\n stablehlo.return %1 : tensor<f32>", False),
     ],

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of upstream's dialects where shapes, maps or attributes make them differ."""
+"""Tests of the rules of upstream's dialects that depend on shapes, maps or attributes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlir_shard.rules import reason_without_rule
 
 
 def of(signature: str, op: str, *, conservative: bool = False) -> str:
-    """The rule of one op in a function with these arguments, without the sizes of factors."""
+    """Returns the rule of one op in a function with these arguments, without the sizes of factors."""
     return re.sub(r" \{.*?\}", "", rule_of(signature, f"%0 = {op}", conservative=conservative))
 
 
 def generic(maps: list[str], types: list[str], shapes: list[str]) -> str:
-    """A generic op of two inputs' shapes or one, and one output."""
+    """Returns the rule of a generic op with one or two inputs and one output of these shapes."""
     *inputs, _ = tensors = [f"tensor<{shape}xf32>" for shape in shapes]
     names = [f"%{number}" for number in range(len(tensors))]
     signature = ", ".join(f"%a{name[1:]}: {type_}" for name, type_ in zip(names, tensors, strict=True))
@@ -40,9 +40,9 @@ def generic(maps: list[str], types: list[str], shapes: list[str]) -> str:
 @pytest.mark.parametrize(
     ("maps", "types", "shapes", "expected"),
     [
-        # A diagonal is in no block of its own.
+        # A diagonal cannot be split into shards.
         (["(i) -> (i, i)", "(i) -> (i)"], ["parallel"], ["4x4", "4"], "([i, j], [i])->([i]) need_replication=i,j"),
-        # A window of one element moves nothing.
+        # A window of one element needs no permutation factor.
         (
             ["(i, j) -> (i + j)", "(i, j) -> (j)", "(i, j) -> (i)"],
             ["parallel", "reduction"],
@@ -55,7 +55,7 @@ def generic(maps: list[str], types: list[str], shapes: list[str]) -> str:
             ["10", "2", "4"],
             "([i], [j], [i])->([i]) need_replication=j permutation=i",
         ),
-        # Expressions that are no window.
+        # Expressions that do not describe a window.
         (
             ["(i) -> (i floordiv 2)", "(i) -> (i)"],
             ["parallel"],
@@ -68,7 +68,7 @@ def generic(maps: list[str], types: list[str], shapes: list[str]) -> str:
             ["7", "4x4"],
             "([k], [i, j])->([i, j]) need_replication=i,j,k",
         ),
-        # Which iteration writes last is not a reduction.
+        # A loop that overwrites the result is not a reduction.
         (
             ["(i, j) -> (i, j)", "(i, j) -> (i)"],
             ["parallel", "parallel"],
@@ -85,7 +85,7 @@ def test_indexing_maps(maps: list[str], types: list[str], shapes: list[str], exp
 @pytest.mark.parametrize(
     ("signature", "op", "expected"),
     [
-        # Dimensions of size 1 are no factors of several.
+        # Dimensions of size 1 are not factors of merged dimensions.
         (
             "%a: tensor<8xf32>",
             "tensor.expand_shape %a [[0, 1, 2]] output_shape [1, 8, 1] : tensor<8xf32> into tensor<1x8x1xf32>",
@@ -109,7 +109,7 @@ def test_indexing_maps(maps: list[str], types: list[str], shapes: list[str], exp
             "linalg.unpack %a inner_dims_pos = [0] inner_tiles = [4] into %b : tensor<3x6x4xf32> -> tensor<10x6xf32>",
             "([i, k, j], [i, k])->([i, k]) need_replication=j permutation=i",
         ),
-        # A slice that is somewhere.
+        # A slice with a dynamic offset.
         (
             "%a: tensor<4x8xf32>, %i: index",
             "tensor.extract_slice %a[0, %i] [4, 2] [1, 1] : tensor<4x8xf32> to tensor<4x2xf32>",

@@ -79,7 +79,7 @@ GREATER = """({
             "([i, j])->([i, j]) {i=4, j=8} need_replication=i",
         ),
         (
-            # A negative dimension counts from the end, and no other one can take the sharding over.
+            # A negative dimension counts from the end, and no other dimension can take over the sharding.
             "%a: tensor<1x8xf32>",
             f'%0 = "stablehlo.sort"(%a) {GREATER} {{dimension = -1 : i64}} : (tensor<1x8xf32>) -> tensor<1x8xf32>',
             "([i, j])->([i, j]) {i=1, j=8} need_replication=j blocked_propagation=j",

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rules of StableHLO ops over windows: convolutions, windowed reductions and their gradient."""
+"""Tests of the rules of StableHLO ops over windows: convolutions, windowed reductions and their gradient."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDER = """({
             "([i, j], [])->([i, j]) {i=4, j=4} permutation=j blocked_propagation=j",
         ),
         (
-            # Windows of one element, but not all of them, and one of padding.
+            # Windows of one element with a stride, and with one element of padding.
             "window_dimensions = array<i64: 1, 1>, window_strides = array<i64: 2, 1>, "
             "padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>",
             "2x9",
@@ -68,7 +68,7 @@ def test_select_and_scatter() -> None:
 def convolution(
     lhs: str, kernel: str, result: str, *, batch_groups: int = 1, feature_groups: int = 1
 ) -> tuple[str, str]:
-    """Signature and op of a convolution along one spatial dimension, without padding and strides."""
+    """Returns the signature and op of a convolution along one spatial dimension, without padding and strides."""
     types = [f"tensor<{shape}xf32>" for shape in (lhs, kernel, result)]
     return f"%a: {types[0]}, %k: {types[1]}", (
         "%0 = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {} "
@@ -80,7 +80,7 @@ def convolution(
 @pytest.mark.parametrize(
     ("lhs", "kernel", "result", "groups", "expected"),
     [
-        # More windows than elements in one: the spatial dimension follows the windows.
+        # With more windows than elements per window, the spatial dimension shares a factor with the result.
         (
             "2x14x6",
             "3x6x4",
@@ -88,7 +88,7 @@ def convolution(
             (1, 1),
             "([i, j, k], [m, k, l])->([i, j, l]) {i=2, j=12, k=6, l=4, m=1} reduction=k permutation=j",
         ),
-        # Few windows of many elements: it follows the kernel.
+        # With fewer windows than elements per window, the spatial dimension shares a factor with the kernel.
         (
             "2x14x6",
             "13x6x4",
@@ -96,7 +96,7 @@ def convolution(
             (1, 1),
             "([i, j, k], [j, k, l])->([i, m, l]) {i=2, j=13, k=6, l=4, m=1} reduction=j,k",
         ),
-        # Both groups and what is in them.
+        # Factors of the groups, and of the elements within a group.
         (
             "6x1x5",
             "1x5x8",
