@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Data-flow edges of ops with regions, and those of a dialect that registers its own."""
+"""Tests of the data-flow edges of ops with regions, and of edges that a dialect registers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_dialect_registers_edges(monkeypatch: pytest.MonkeyPatch) -> None:
         assert flow.edges_of(op) == (flow.DataFlowEdge(op.results[0], (op.operands[0],)),)
 
 
-# Of each known op one, with what its edges leave out: bounds, induction variables, conditions, a tensor of its own.
+# One op of each known kind, with values outside of its edges: bounds, induction variables, conditions, a tensor.
 KNOWN = """
   sdy.mesh @mesh = <["x"=2, "y"=2]>
   func.func @f(%n: index, %c: i1, %i: tensor<i32>, %a: tensor<8xf32>, %b: tensor<8xf32>) {

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Parsing with deferred verifiers, beside the host's verification of every operation."""
+"""Tests of parsing with deferred verifiers, against the host's verification of every operation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_programs_are_accepted_as_by_the_host() -> None:
 
 
 def sources(sharding: str) -> dict[str, str]:
-    """Ways to make a value `%v` of a sharding, in a function with arguments `%a` and `%b`, by name."""
+    """Returns definitions of a value `%v` with a sharding, in a function with arguments `%a` and `%b`, by name."""
     attribute = f"#sdy.sharding_per_value<[<{sharding}>]>"
     return {
         "operation": f"%v = stablehlo.negate %a {{sdy.sharding = {attribute}}} : tensor<8xf32>",

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules from text, contexts that others made, and sdy attributes from text."""
+"""Tests of modules from text, of contexts made by the caller, and of sdy attributes from text."""
 
 import pytest
 

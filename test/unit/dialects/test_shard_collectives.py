@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The collectives that are built are those that upstream verifies."""
+"""The collectives that are built pass upstream's verifiers."""
 
 from __future__ import annotations
 

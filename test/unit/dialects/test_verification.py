@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Verifying what only Python can build: text would not have been parsed."""
+"""Tests of the verification of invalid modules that only Python can build, because the parser rejects their text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Verification of what has changed, beside the host's verification of everything."""
+"""Tests of the verification of changed operations, against the host's verification of all operations."""
 
 from __future__ import annotations
 
@@ -121,19 +121,19 @@ def test_a_parsed_module_is_not_verified_again() -> None:
 
 
 def _moved(module: Any) -> None:
-    """Moves a definition behind a use, with neither changed."""
+    """Moves a definition after a use, without changing either."""
     exponential = ops_named(module, "stablehlo.exponential")[0]
     exponential.move_after(exponential.block.operations[1])
 
 
 def _moved_into_a_region(module: Any) -> None:
-    """Moves a definition to where the use behind it cannot see it; the order of all operations stays."""
+    """Moves a definition into a region, where a later use cannot see it; the order of all operations stays the same."""
     empty, loop = ops_named(module, "tensor.empty")[0], ops_named(module, "sdy.manual_computation")[0]
     empty.move_before(loop.regions[0].blocks[0].operations[1])
 
 
 def _optional_attribute(module: Any) -> None:
-    """Gives an operation an attribute that no other one has, and that is not valid."""
+    """Gives an operation an invalid attribute that no other operation has."""
     product = ops_named(module, "stablehlo.dot_general")[0]
     product.attributes["precision_config"] = ir.ArrayAttr.get([ir.Attribute.parse("#stablehlo<precision HIGH>")] * 3)
 
@@ -210,7 +210,7 @@ def test_another_grid_is_verified_alone(context: Any) -> None:
 
 @pytest.mark.parametrize("is_valid", [True, False])
 def test_many_operations_that_have_moved_are_looked_up(is_valid: bool, context: Any) -> None:
-    """Operations behind many that have moved are in place; those that have moved are looked at again."""
+    """Operations after many moved ones do not count as moved, and the moved operations are verified again."""
     count = 300
     lines = [f"%{i} = stablehlo.negate %a : tensor<4xf32>" for i in range(count)]
     lines += [f"%{count + i} = stablehlo.tanh %{count + i - 1 if i else 'a'} : tensor<4xf32>" for i in range(count)]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Verification of the operations that a pass says it has changed, beside the host's verification of everything."""
+"""Tests of the verification of operations that a pass reports as changed, against the host's full verification."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def context() -> Any:
 
 
 def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
-    """One change. Of terminators, and of types in loops, the host's verifiers would crash."""
+    """Makes one change, except of terminators and of types in loops, on which the host's verifiers crash."""
     ops = list(ops_below(module))
     op, other = choose.choice(ops), choose.choice(ops)
     values = [result for one in ops for result in one.results]
@@ -70,7 +70,7 @@ def _mutate(module: Any, choose: random.Random, changed: Changed) -> None:
 
 
 def _mutated(root: Any, choose: random.Random) -> Changed:
-    """One or two changes in an operation."""
+    """Makes one or two changes in an operation and returns them."""
     changed = Changed()
     for _ in range(choose.randrange(1, 3)):
         _mutate(root, choose, changed)
@@ -91,7 +91,7 @@ def test_random_changes_are_judged_as_by_the_host(seed: int, context: Any) -> No
                 assert known_changed(verified, module, changed) == expected
             assert known(verified, module) == expected
             if expected:
-                # What was valid once is known to be.
+                # A valid module is still valid in a second verification.
                 assert known(verified, module)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Errors about axes and meshes point at these. A `^` in a program stands before the word that its error is about."""
+"""Errors about axes and meshes point at the wrong word, which a `^` precedes in each program."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs to verify, and what the host and the incremental verification find of them."""
+"""Programs for tests of verification, and the results of the host's and of the incremental verification."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x8xf32>, %n: tensor<i32>) -> (t
 
 
 def by_host(module: Any) -> bool:
-    """What the host, and the verification of all attributes of sdy, say."""
+    """Returns whether the host's verification and that of all sdy attributes succeed."""
     with contextlib.suppress(ir.MLIRError):
         return bool(module.operation.verify()) and verification.verify(module.operation)
     return False
 
 
 def known(verified: Verified, module: Any) -> bool:
-    """What is said after the verification of a valid module."""
+    """Returns whether the incremental verification of a module succeeds, after that of its valid state."""
     with contextlib.suppress(ir.MLIRError):
         return verified.verify(module.operation)
     return False
@@ -76,7 +76,7 @@ class Changed:
 
 
 def known_changed(verified: Verified, module: Any, changed: Changed) -> bool:
-    """What is said after the verification of a valid module, of which the changes are known."""
+    """Returns whether the verification of the known changes succeeds, after the verification of a valid module."""
     with contextlib.suppress(ir.MLIRError):
         return verified.verify_changed(
             module.operation, capsules_of(changed.ops), capsules_of(changed.moved), capsules_of(changed.attributed)
@@ -89,7 +89,7 @@ def ops_named(module: Any, name: str) -> list[Any]:
 
 
 class ByParts:
-    """A module that the host may not verify as a whole."""
+    """A module that raises an error if the host verifies it as one operation."""
 
     def __init__(self, module: Any) -> None:
         self._CAPIPtr = module.operation._CAPIPtr
