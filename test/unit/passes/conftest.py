@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of passes share."""
+"""Fixtures of the tests of passes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mlir_shard.passes import registry
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgets after each test what it registered."""
-    # A module registers its passes when it is first imported: one first imported in a test would be forgotten for good.
+    """Removes the passes and pipelines that a test registered after the test."""
+    # The first import of a module registers its passes; if that happened in a test, they would be removed for good.
     registry.search("mlir_shard.transforms")
     registry.registered()
     for name in ("_passes", "_pipelines"):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The names of the host's passes and dialects, read from its libraries.
 
-They stand as strings among the read-only data of its shared libraries: whatever looks like a name there is asked
-about. A linker may store a string as the tail of a longer one, so tails are asked about too.
+The names are strings in the read-only data of the host's shared libraries: every string that looks like a name is
+looked up. A linker may store a string as the tail of a longer one, so tails are looked up too.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _PASS = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 @functools.cache
 def pass_names() -> tuple[str, ...]:
-    """The names of the host's passes and pipelines, sorted."""
+    """Returns the names of the host's passes and pipelines, sorted."""
     candidates = set(_strings(_STRING))
     candidates |= {one[at.end() :] for one in candidates for at in re.finditer("-", one)}
     found = {one for one in candidates if _PASS.fullmatch(one) and host_passes.is_registered(one)}
-    # The passes that a pipeline consists of are printed with it.
+    # The text of a pipeline contains the names of its passes.
     for name in sorted(found):
         one = host_passes.make(name)
         if one.is_pipeline:
@@ -40,9 +40,9 @@ def pass_names() -> tuple[str, ...]:
 
 
 def dialects(context: Any) -> tuple[str, ...]:
-    """The namespaces of the dialects that a context can load, sorted; loads them.
+    """Loads all dialects that a context can load and returns their namespaces, sorted.
 
-    Known by the names of their operations, `func.call`: a dialect without operations is not found.
+    Dialects are found by the names of their operations, such as `func.call`; those without operations are not found.
     """
     found = {"builtin"}
     for name in _strings(_NAMESPACE):
@@ -64,7 +64,7 @@ def _strings(pattern: re.Pattern[bytes]) -> set[str]:
 
 
 def _read_only_data(data: mmap.mmap, path: Path) -> Iterator[tuple[int, int]]:
-    """The (start, size) of the `.rodata` section of a 64-bit little-endian ELF file; all of any other file."""
+    """Yields the (start, size) of the `.rodata` section of a 64-bit little-endian ELF file, or all of another file."""
     if data[:6] != b"\x7fELF\x02\x01":
         yield 0, len(data)
         return

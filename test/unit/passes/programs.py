@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs for tests that run passes on many."""
+"""Programs for tests that run passes on many programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDER = Path(__file__).parents[2] / "transforms"
 
 
 def modules(context: Any) -> Iterator[tuple[str, Any]]:
-    """The programs of the lit tests of passes that can be read, with the stages of these."""
+    """Yields the stage and the module of each program in the lit tests of passes that can be parsed."""
     for file in sorted(_FOLDER.rglob("*.mlir")):
         for text in file.read_text(encoding="utf-8").split("// -----"):
             try:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What operations hold before and after a pass, beside the `Changes` that the pass returns."""
+"""The contents of operations before and after a pass, for comparison with the `Changes` that the pass returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _name.argtypes = [ctypes.py_object]
 
 
 def address(op: Any) -> int:
-    """Where an operation is: two operations that are equal differ in this."""
+    """Returns the address of an operation, by which operations that compare equal are distinguished."""
     capsule = op.operation._CAPIPtr
     return int(_pointer(capsule, _name(capsule)))
 
@@ -64,12 +64,12 @@ _SIGNATURE = ("arg_attrs", "res_attrs")
 
 
 def _without(contents: _Contents, changes: Changes) -> list[tuple[str, Any]]:
-    """The attributes but for those that may have changed everywhere."""
+    """Returns the attributes except those that may have changed everywhere."""
     found = []
     for name, attribute in contents.attributes:
         if changes.everywhere and contents.name == "func.func" and name in _SIGNATURE:
             sides = [{one.name: one.attr for one in each if one.name not in changes.everywhere} for each in attribute]
-            # A side without any has no attribute.
+            # A function without attributes on this side lacks the array.
             found += [(name, sides)] if any(sides) else []
         elif name not in changes.everywhere:
             found.append((name, attribute))
@@ -83,20 +83,20 @@ def _operand(value: Any) -> _Operand:
 
 
 class Snapshot:
-    """What an operation and those in it hold at one time."""
+    """The contents of an operation and of all operations in it at one time."""
 
     def __init__(self, root: Any) -> None:
         self._contents = {address(op): _contents(op) for op in _all(root)}
         self._orders = dict(_orders(root))
 
     def unnamed(self, root: Any, changes: Changes) -> Iterator[str]:
-        """What has changed in the operation since, and is not among the changes."""
+        """Yields the changes in the operation since the snapshot that are not among `changes`."""
         made, moved, attributed = (set(map(address, ops)) for ops in (changes.ops, changes.moved, changes.attributed))
         values = made | {hash(block) for op in changes.ops for region in op.regions for block in region}
         covered = {address(inner) for op in (*changes.ops, *changes.moved) for inner in _all(op)}
 
         def is_named(old: _Operand | None, new: _Operand | None) -> bool:
-            # What uses a value that was made counts with that.
+            # A use of a new value is covered by the change that made the value.
             if old == new or (old is not None and new is not None and new.definer in values):
                 return True
             return old is not None and new is not None and new.definer in moved and old.type == new.type
@@ -121,7 +121,7 @@ class Snapshot:
             if analyze(root) != result:
                 yield f"another result of {analyze.__name__}"
         for block, now_in in _orders(root):
-            # A block that was not there is of an operation that was made.
+            # A new block belongs to a new operation.
             before_in = self._orders.get(block, now_in)
             staying = set(now_in) - covered
             if [one for one in before_in if one in staying] != [one for one in now_in if one not in covered]:
@@ -134,7 +134,7 @@ def _all(root: Any) -> Iterator[Any]:
 
 
 def _orders(root: Any) -> Iterator[tuple[int, list[int]]]:
-    """The operations of each block."""
+    """Yields the operations of each block."""
     for op in _all(root):
         for region in op.regions:
             for block in region:

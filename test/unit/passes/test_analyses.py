@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Analyses that passes share hold for the program that the pass at work got."""
+"""Tests of analyses that passes share, which have to hold for the program that the current pass receives."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_held_is_without_what_a_pass_says_is_gone() -> None:
         return Changes(without=("stablehlo.sine",))
 
     mlir_shard.run(_parsed(), [_pass(look), _pass(drop), _pass(look)])
-    # Another function may have one.
+    # Another function may have a sine.
     mlir_shard.run(_parsed(), [_pass(look), _pass(drop, "func.func"), _pass(look)])
     assert found == [True, False, True, True]
 

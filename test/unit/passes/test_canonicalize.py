@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where `canonicalize` leaves out the host's greedy driver, that would have changed nothing."""
+"""`canonicalize` gives the result of the host's greedy driver where it skips the driver."""
 
 from __future__ import annotations
 

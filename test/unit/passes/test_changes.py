@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that return `Changes` name all that they have changed: nothing else is verified after them."""
+"""Passes that return `Changes` name all their changes, because nothing else is verified after them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mlir_shard.ir.editing import ops_below
 from mlir_shard.passes.registry import Changes, Pass, registered, search
 
 PIPELINES = ("sdy-propagation-pipeline", "spmd-pipeline")
-# What pipelines run from this pass on returns no `Changes`, and takes long.
+# From this pass on, the passes of pipelines return no `Changes` and take long.
 AFTER_CHANGES = "spmdize"
 
 
 def passes_with_changes() -> dict[str, type[Pass]]:
-    """The project's passes that may return `Changes`, by name."""
+    """Returns the project's passes that may return `Changes`, by name."""
     search("mlir_shard.transforms")
     return {name: one for name, one in registered().items() if _returns_changes(one)}
 
@@ -35,7 +35,7 @@ def _returns_changes(one: type[Pass]) -> bool:
 
 
 def test_changes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each pass runs on the programs of its stage, and pipelines on all."""
+    """Each pass names its changes, by itself on the programs of its stage, and in pipelines on all programs."""
     returned: dict[str, list[str]] = {}
     failures: list[Exception] = []
 
@@ -121,5 +121,5 @@ def test_snapshots_tell_what_is_not_named(change: Callable[[list[Any]], None]) -
     assert list(before.unnamed(module, Changes(attributed=[ops[2]])))
     every = [op for op in ops_below(module) if op.name.startswith("stablehlo.")]
     assert not list(before.unnamed(module, Changes(every)))
-    # Users of what was moved have operands of the types that they had.
+    # Users of moved operations are covered if the types of their operands stay the same.
     assert bool(list(before.unnamed(module, Changes(moved=every[:-1])))) == (change is _type)

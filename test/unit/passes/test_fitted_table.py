@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables are paragraphs where there is no room for their columns."""
+"""Tables are printed as paragraphs if their columns do not fit."""
 
 from __future__ import annotations
 

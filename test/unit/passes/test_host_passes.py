@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is learnt about the host's passes."""
+"""Tests of the information about the host's passes."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def test_refused(name: str, options: str, message: str, capfd: pytest.CaptureFix
     with pytest.raises(HostPassError) as refused:
         host_passes.make(name, options)
     assert str(refused.value) == message
-    # What the host has to say about it goes into the message, and nowhere else.
+    # The host's own text is part of the message and is not printed.
     assert capfd.readouterr() == ("", "")
 
 
 def test_wrong_nesting_is_no_abort() -> None:
-    """Every pass and pipeline of the host under anchors that most of them do not run on."""
+    """A check of a host pass under a wrong anchor raises an error instead of aborting the process."""
     for name in host_listing.summaries():
         made = host_passes.make(name)
         for anchor in ("builtin.module", "func.func", "gpu.module", "llvm.func", "any"):
@@ -97,11 +97,11 @@ def test_wrong_nesting_is_no_abort() -> None:
 
 def test_names_are_those_in_the_libraries_of_the_host() -> None:
     names = tuple(host_listing.summaries())
-    # In a process of its own: an import of programs from torch registers more passes.
+    # A separate process, because an import of programs from torch registers more passes.
     command = [sys.executable, host_libraries.__file__]
     registered = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     assert names == tuple(registered)
-    # Two are stored there as the tails of other strings.
+    # Two of these names are stored as the tails of other strings.
     assert {"cse", "canonicalize", "shard-partition", "sharding-propagation", "convert-shard-to-mpi"} <= set(names)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The listed passes of the project are those that its modules declare, and are listed without importing these."""
+"""The listed passes of the project are those that its modules declare, and listing does not import the modules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Declaring passes and pipelines."""
+"""Tests of the declaration of passes and pipelines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running pipelines from Python."""
+"""Tests of running pipelines from Python."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_pass_that_gives_up(module: Any) -> None:
 
     after: list[str] = []
     diagnostics = failure(module, [calling(give_up), calling(lambda op: after.append("ran"), None, "later-pass")])
-    # Both functions are tried, and nothing after them.
+    # The first pass runs on both functions, and the later pass does not run.
     assert [(one.message, one.position.line) for one in diagnostics if one.position] == [("no way", 1), ("no way", 7)]
     assert [(one.message, one.position.line) for one in diagnostics[0].notes if one.position] == [
         ("because of this", 2)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `import mlir_shard` gives."""
+"""Tests of the API that `import mlir_shard` provides."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that several threads compile at once, each in a context of its own."""
+"""Several threads compile programs at the same time, each in its own context."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ assert all(found == alone for found in in_threads), [len(found) for found in in_
 
 
 def test_threads_compile_what_one_does() -> None:
-    # In a process of its own: a crash ends that, and the first use of everything is in the threads.
+    # A separate process isolates a crash, and has not used the package before the threads do.
     done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Passes that return False have changed nothing: the module is not verified after them. Those that are not run, as the
-module holds nothing that they need, would change nothing."""
+"""Passes that return False have changed nothing, because the module is not verified after them. Passes that are
+skipped, because the module holds nothing that they need, would change nothing."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ PIPELINES = ("sdy-propagation-pipeline", "spmd-pipeline", "spmd-pipeline{collect
 
 
 def idle_passes(program: str, pipeline: str, patch: pytest.MonkeyPatch, by_needs: bool) -> dict[str, bool]:
-    """Runs every pass of a pipeline, and compares what those leave behind that are idle.
+    """Runs every pass of a pipeline, and checks that idle passes leave the module unchanged.
 
     Args:
-        by_needs: a pass is idle where the module holds nothing that it needs; else where it returns False.
+        by_needs: If true, a pass is idle if the module holds nothing that it needs; otherwise, if it returns False.
 
     Returns:
-        For each idle pass, by name, whether it has left all as it was.
+        For each idle pass, by name, whether it left the module unchanged.
     """
     found: dict[str, bool] = {}
 
