@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The elements of attributes are those that an iteration gives."""
+"""The elements of an array attribute are equal to those of an iteration over it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the native walk says that operations hold."""
+"""Tests of the contents of operations that the native walk reports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations by kinds: what counts, and what does not."""
+"""Tests of operations by kind: which operations count, and which do not."""
 
 from __future__ import annotations
 
@@ -184,5 +184,5 @@ def test_many_kinds_wait_for_each_other() -> None:
     with module.context:
         changed = kinds.merge([(number, 1) for number in range(70)], 100, lambda name: True, lambda ops, place: None)
 
-    # Each needs the one of its kind that comes before, and none is merged with itself.
+    # Each operation uses the previous one of its kind, and no operation is merged with itself.
     assert not changed

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The signatures of single operations, by which rules are cached."""
+"""Tests of the signatures of single operations, which are the keys of cached rules."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_operations_that_agree_but_in_ignored_attributes_have_one_signature(
 def test_sizes_count_in_part_only(ops: list[Any], signatures: _native.OpSignatures) -> None:
     found = [signatures.of_any_sizes(op._CAPIPtr) for op in ops[:5]]
     numbers, sizes = zip(*(one for one in found if one is not None), strict=True)
-    # The third has another attribute, and the last has equal sizes.
+    # The third operation has another attribute, and the last one has equal sizes.
     assert numbers[0] == numbers[1] == numbers[3]
     assert len(set(numbers)) == 3
     assert sizes == ([8, 4, 8, 4], [8, 4, 8, 4], [8, 4, 8, 4], [6, 3, 6, 3], [8, 8, 8, 8])

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`ShardedOps.settle` is called for results that are resharded behind their operation, for a user or at the return."""
+"""`ShardedOps.settle` settles results that are resharded after their operation, for a user or at the return."""
 
 from __future__ import annotations
 

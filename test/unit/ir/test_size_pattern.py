@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Signatures that count sizes in part only, and that the rules which say so do not go by more of them."""
+"""Tests of signatures that contain sizes in part only, and of the rules that declare to depend on no more of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _shapes(name: str, sizes: Sizes) -> list[tuple[int, ...]]:
 
 
 def _pattern(shapes: list[tuple[int, ...]]) -> object:
-    """What of the sizes of an op counts."""
+    """Returns the part of the sizes of an op that its signature contains."""
     numbers: dict[int, int] = {1: 0}
     equal = [tuple(numbers.setdefault(size, len(numbers)) for size in shape) for shape in shapes]
     return equal, order_of(map(prod, shapes))
@@ -123,7 +123,7 @@ def test_a_cache_gives_the_rules_of_all_sizes(context: Any, name: str, first: Si
             "stablehlo.reverse %a, dims = [0] : tensor<8x4xf32>",
             "stablehlo.reverse %b, dims = [1] : tensor<8x4xf32>",
         ),
-        # More elements than 64 bits count: nothing is said of their order.
+        # The numbers of elements exceed 64 bits, so their order is unknown.
         (
             "stablehlo.negate %a : tensor<4294967296x4294967296xf32>",
             "stablehlo.negate %b : tensor<4294967296x8589934592xf32>",
