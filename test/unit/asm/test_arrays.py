@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules as flat arrays, against the same read through the bindings."""
+"""Tests of modules as flat arrays, against the same modules read through the bindings."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_numbers_by_attribute_and_alike_operations(module) -> None:
         with_sharding = sdy.SHARDING in arrays.operation(number).attributes
         assert all(numbers[value] == 7 * with_sharding for value in arrays.results(number))
     additions = [number for number in range(len(arrays)) if arrays.operation(number).name == "stablehlo.add"]
-    # The first has a sharding, the second uses it, the third has another attribute.
+    # The first addition has a sharding, the second uses the first, and the third has another attribute.
     assert arrays.alike(additions, numbers) == additions
     assert arrays.alike(additions, array("i", [0]) * arrays.value_count) == [additions[0], additions[0], additions[2]]
     with pytest.raises(ValueError, match="a number for each value"):

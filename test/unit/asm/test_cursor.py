@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tokens of MLIR text."""
+"""Tests of the tokens of MLIR text."""
 
 from __future__ import annotations
 

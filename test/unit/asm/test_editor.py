@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations changed natively, against what the bindings see of them."""
+"""Tests of native changes of operations, against their state in the bindings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The native fixpoint, against the plain one of trying every node until nothing changes."""
+"""Tests of the native fixpoint, against a plain loop over all nodes that ends when nothing changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Follow = Callable[[int, int], list[tuple[int, int, bool, bool]]]
 
 
 def spread(kind: int, states: list[int]) -> list[int] | None:
-    """Kind 0 raises all values to the highest, kind 1 only the last one; a monotone step has one fixpoint."""
+    """Raises all values (kind 0) or only the last one (kind 1) to the highest; the monotone step has one fixpoint."""
     highest = max(states)
     after = [highest] * len(states) if kind == 0 else [*states[:-1], max(states[-1], highest)]
     return None if after == states else after
@@ -98,7 +98,7 @@ def test_reaches_the_fixpoint(
     assert len(asked) == len(set(asked))
     assert all(any(state != -1 for state in before) for _, before in asked)
 
-    # What is known stays known, and a change from outside is seen.
+    # Known steps are not repeated, and a change from outside is propagated.
     before = [*found[:-1], 9]
     assert run(fixpoint, found, step) == found
     assert len(asked) == len(set(asked))
@@ -106,7 +106,7 @@ def test_reaches_the_fixpoint(
 
 
 def test_deferred_nodes_wait_until_nothing_else_is_left() -> None:
-    # Value 3 keeps what it gets first: from value 0, which node 1 changes after node 0 was there, or from value 2.
+    # Value 3 keeps the first state that reaches it: from value 0, through nodes 1 and 0, or from value 2.
     def first_come(kind: int, before: list[int]) -> list[int] | None:
         after = [max(before) if state == -1 else state for state in before]
         return None if after == before else after
@@ -117,7 +117,7 @@ def test_deferred_nodes_wait_until_nothing_else_is_left() -> None:
 
 
 def test_nodes_in_a_loop_come_after_what_follows_it() -> None:
-    # Node 3 changes value 0, which node 1 defines and node 0, before that, uses too, as node 2 does.
+    # Node 3 changes value 0, which node 1 defines and which nodes 0 and 2 use, before and after node 1.
     seen: list[int] = []
 
     def step(kind: int, before: list[int]) -> list[int] | None:
@@ -174,7 +174,7 @@ def test_a_kind_that_does_nothing_is_not_asked_about() -> None:
 def test_the_boundary_is_stepped_through_before_and_after() -> None:
     fixpoint = fixpoint_of(4, (0, [1], [2]), boundary=[(0, [0], [1]), (0, [2], [3])])
     assert run(fixpoint, [5, -1, -1, -1]) == [5, 5, 5, 5]
-    # It does not bring back what changed behind it.
+    # The second visit of the boundary propagates changes back through it.
     backward = fixpoint_of(3, (0, [1], [2]), boundary=[(0, [0], [1])])
     assert run(backward, [-1, -1, 5]) == [5, 5, 5]
     chain = fixpoint_of(3, boundary=[(0, [0], [1]), (0, [1], [2])])

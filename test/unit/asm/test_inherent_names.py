@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The names of inherent attributes, beside those that the host's dictionaries of attributes have."""
+"""Tests of the names of inherent attributes, against the host's attribute dictionaries."""
 
 from __future__ import annotations
 

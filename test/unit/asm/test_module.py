@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules into the host and out again, in sdy's own syntax."""
+"""Tests of modules that are parsed into the host and printed again, in sdy's own syntax."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def printed(text: str, context, **options) -> str:
 
 
 def body(text: str, context, **options) -> str:
-    """A module's text without the lines of the module itself."""
+    """Returns a module's text without the lines of the module operation itself."""
     return "\n".join(line[2:] for line in printed(text, context, **options).rstrip().splitlines()[1:-1]) + "\n"
 
 
@@ -149,7 +149,7 @@ def test_types_that_change_along_the_operands(context) -> None:
 
 
 def located(text: str, context) -> dict[str, tuple[int, int]]:
-    """The line and column of each operation's location, and of arguments of entry blocks, by name."""
+    """Returns the line and column of the locations of operations and of block arguments, by name."""
     found = {}
 
     def visit(op):
@@ -266,7 +266,7 @@ def test_nesting_that_the_parser_does_not_survive() -> None:
     context = create_context()
     with pytest.raises(asm.ParseError, match=r"deep.mlir.:2001:8.*brackets are nested more than 2000 deep"):
         asm.parse_module("module {\n" * 10000 + "}\n" * 10000, context, "deep.mlir")
-    # Brackets in strings and comments are none.
+    # Brackets in strings and comments do not count.
     module = asm.parse_module('module attributes {x.a = "' + "(" * 3000 + '"} {} // ' + "[" * 3000, context)
     assert str(module.operation.attributes["x.a"]) == '"' + "(" * 3000 + '"'
 

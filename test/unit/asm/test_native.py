@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The scanner of the native core."""
+"""Tests of the scanner of the native core."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Text of which the reader or the host has to say what is wrong; `python -m fuzzed_programs` found most of it."""
+"""Tests of errors of the reader or the host about malformed text, most of it found by `python -m fuzzed_programs`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Isomorphic operations: which those are, and that the rewrite of the first is replayed on the others."""
+"""Tests of which operations are isomorphic, and of the replay of the rewrite of the first on the others."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ KNOWN = 7
 
 
 class Repeated:
-    """The operations in the function of a module, and which of them a visit plans.
+    """The operations in the function of a module, some of which a visit plans.
 
-    Isomorphic operations may differ in `interchangeable` names, and those and the names in `ignoring_constants` in the
-    constants that they use.
+    Isomorphic operations may differ in names that are `interchangeable`. Operations with these names or the names in
+    `ignoring_constants` may differ in the constants that they use.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Repeated:
         self.states[self.arrays.number_of(value)] = state
 
     def visit(self, context: int = 0, context_keys: Mapping[int, int] | None = None) -> list[int]:
-        """Returns the operations that are planned, and `context_keys` given, by their places in the block."""
+        """Returns the places in the block of the planned operations; `context_keys` are by place, too."""
         planned = []
 
         def plan(op: int) -> list[int]:

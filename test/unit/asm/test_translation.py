@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Translations of which distinct attributes and operations are read, beside each operation read by itself."""
+"""Tests of translations that read only distinct attributes and operations, against reading each operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPLIT = "// -----"
 
 
 def read(text: str, context: Any) -> tuple[str, ...]:
-    """A module with its locations, and as it is printed; or the errors."""
+    """Returns a module with its locations and its printed forms, or the errors."""
     try:
         module = asm.parse_module(text, context)
     except asm.ParseError as error:
@@ -29,7 +29,7 @@ def read(text: str, context: Any) -> tuple[str, ...]:
 
 
 def read_all(texts: list[str]) -> list[tuple[str, ...]]:
-    """What `read` gives for each, in a context of their own: resources get other names where these are taken."""
+    """Returns the result of `read` for each text in a new context, because resources are renamed if a name is taken."""
     context = create_context()
     context.allow_unregistered_dialects = True
     return [read(text, context) for text in texts]
@@ -46,7 +46,7 @@ def test_programs_are_read_and_printed_the_same(monkeypatch: pytest.MonkeyPatch)
 
 
 class Recorder:
-    """Translates attributes to `A`, and operations to their values in a list; keeps what it is given."""
+    """Translates attributes to `A`, and operations to lists of their values; records its inputs."""
 
     def __init__(self, text: str, *, as_templates: bool = True) -> None:
         self.given: list[str | int] = []
@@ -82,9 +82,9 @@ class Recorder:
         ('"sdy.return"(%1, %a.b) : (i1, i1) -> ()', '"sdy.return"(%0, %1) : (i1, i1) -> ()'),
         ("sdy.op(%1) (%2: i1) {\n  %3 = x\n} : (i1) -> i1\n", "sdy.op(%0) (%1: i1) {} : (i1) -> i1"),
         ('"sdy.op"(%1) ({\n^bb0(%2: i1):\n  x\n}) : (i1) -> ()\n', '"sdy.op"(%0) ({\n^bb0(%1: i1):}) : (i1) -> ()'),
-        # A value in a string is none.
+        # A value name in a string is not a value.
         ('sdy.op<"a%b">(%1) (%2: i1) {\n}', None),
-        # It may go on with the line behind it.
+        # The operation may continue on the next line.
         ("sdy.op %a <@m, [{}]> : tensor<8xf32>\n  {x}", None),
         ("sdy.op %a\n : i1", None),
         ("sdy.op\n %a : i1", None),
@@ -153,7 +153,7 @@ def test_lines_stay_and_columns_where_there_is_room() -> None:
     assert str(text) == "# one\nA         two\noperation[%a, %b%b: i1|\n|] \nz A\n   y\n"
     assert [text.to_user(1, column) for column in (1, 2, 3, 4)] == [(1, 1), (1, 1), (1, 1), (1, 2)]
     assert text.to_user(2, 12) == (2, 12)
-    # Where text of the translation's own is, and behind it.
+    # Columns within the translated text, and after it.
     assert [text.to_user(3, column) for column in (1, 16, 17, 19, 23)] == [(3, 1), (3, 1), (3, 13), (3, 15), (3, 19)]
     assert [text.to_user(4, column) for column in (1, 2)] == [(4, 1), (4, 4)]
     assert [text.to_user(5, column) for column in (1, 3)] == [(5, 1), (5, 3)]
