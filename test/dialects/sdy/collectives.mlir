@@ -5,7 +5,7 @@ sdy.mesh @mesh = <["x"=2, "y"=4, "z"=2]>
 
 // CHECK-LABEL: func @all_gather
 func.func @all_gather(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z", "y"}, {"x"}]>}) -> tensor<16x16xf32> {
-  // The minor part of y goes, the major part stays.
+  // The minor part of y is gathered, and the major part stays.
   // CHECK: %[[G:.*]] = sdy.all_gather [{"y":(2)2}, {}] %arg0 out_sharding=<@mesh, [{"z", "y":(1)2}, {"x"}]> : tensor<16x16xf32>
   %0 = sdy.all_gather [{"y":(2)2}, {}] %a out_sharding=<@mesh, [{"z", "y":(1)2}, {"x"}]> : tensor<16x16xf32>
   // CHECK: sdy.all_gather [{"z", "y":(1)2}, {"x"}] %[[G]] out_sharding=<@mesh, [{}, {}]> {note} : tensor<16x16xf32>
@@ -15,7 +15,7 @@ func.func @all_gather(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 // CHECK-LABEL: func @all_slice
 func.func @all_slice(%a: tensor<16x16xf32>) -> tensor<16x16xf32> {
-  // Without a sharding the operand is whole.
+  // An operand without a sharding is replicated.
   // CHECK: %[[S:.*]] = sdy.all_slice [{"y":(1)2}, {}] %arg0 out_sharding=<@mesh, [{"y":(1)2}, {}]>
   %0 = sdy.all_slice [{"y":(1)2}, {}] %a out_sharding=<@mesh, [{"y":(1)2}, {}]> : tensor<16x16xf32>
   // The two parts of y merge.
@@ -73,7 +73,7 @@ func.func @to_unreduced(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mes
   return %1 : tensor<16x16xf32>
 }
 
-// The operand's sharding is where data-flow edges and enclosing computations put it.
+// The sharding of the operand is on a data-flow edge or on an enclosing computation.
 // CHECK-LABEL: func @operand_shardings
 func.func @operand_shardings(%a: tensor<16xf32>, %i: tensor<i32>) -> tensor<16xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x", "y"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<8xf32>) {

@@ -330,7 +330,7 @@ func.func @manual_axis(%a: tensor<16xf32>) {
 
 // -----
 
-// A wrong sharding of an operand is reported where it is, once.
+// An invalid sharding of an operand is reported once, at its own location.
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 // expected-error @+1 {{argument 0: dim 0: unknown axis "w"}}
 func.func @operand_is_wrong(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"w"}]>}) {

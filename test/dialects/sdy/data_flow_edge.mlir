@@ -18,7 +18,7 @@ func.func @edges(%a: tensor<8xf32>, %b: tensor<4xf32>, %i: tensor<i32>) -> tenso
   return %3 : tensor<8xf32>
 }
 
-// Of the sdy ops, computations have edges.
+// Named and manual computations are the sdy ops with edges.
 // CHECK-LABEL: func @computation
 func.func @computation(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = sdy.named_computation<"f">(%a) (%b: tensor<8xf32>) {

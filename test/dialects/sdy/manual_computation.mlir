@@ -15,7 +15,7 @@ func.func @nothing() {
   return
 }
 
-// The manual axes x and y cut 12 by 6, the free axis z does not reach into the body.
+// The manual axes x and y divide 12 by 6; the free axis z does not change the shapes in the body.
 // CHECK-LABEL: func @cuts
 func.func @cuts(%a: tensor<12x8xf32>, %b: tensor<4xi1>) -> tensor<12x8xf32> {
   // CHECK-NEXT: %[[R:.*]]:2 = sdy.manual_computation(%arg0, %arg1)
@@ -34,7 +34,7 @@ func.func @cuts(%a: tensor<12x8xf32>, %b: tensor<4xi1>) -> tensor<12x8xf32> {
   return %0#0 : tensor<12x8xf32>
 }
 
-// Inside, shardings use the axes that are still free.
+// Shardings inside the body use the axes that are still free.
 // CHECK-LABEL: func @nested
 func.func @nested(%a: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK: manual_axes={"x"} (%arg1: tensor<4xf32>) {

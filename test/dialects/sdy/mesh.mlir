@@ -5,7 +5,7 @@
 sdy.mesh @two_axes = <["data"=2, "model"=8]>
 // CHECK: sdy.mesh @reversed = <["x"=4], device_ids=[3, 2, 1, 0]>
 sdy.mesh @reversed = <["x"=4], device_ids=[3, 2, 1, 0]>
-// Ids in their natural order say nothing and are dropped.
+// Device ids in their natural order are redundant and are dropped.
 // CHECK: sdy.mesh @in_order = <["x"=2, "y"=2]>
 sdy.mesh @in_order = <["x"=2, "y"=2], device_ids=[0, 1, 2, 3]>
 // CHECK: sdy.mesh @one_device = <[], device_ids=[7]>
@@ -17,12 +17,12 @@ sdy.mesh @"two words" = <["an axis"=1]>
 // CHECK: sdy.mesh @annotated = <["x"=2]> {note = "kept"}
 sdy.mesh @annotated = <["x"=2]> {note = "kept"}
 
-// A module inside a module has meshes of its own.
+// A nested module has its own meshes.
 // CHECK: module @inner
 module @inner {
   // CHECK: sdy.mesh @two_axes = <["x"=2]>
   sdy.mesh @two_axes = <["x"=2]>
-  // Meshes may be of different devices, as long as those of all together are without a gap.
+  // Meshes may have different devices, if the devices of all meshes together have no gap.
   // CHECK: sdy.mesh @next_four = <["x"=4], device_ids=[2, 3, 4, 5]>
   sdy.mesh @next_four = <["x"=4], device_ids=[2, 3, 4, 5]>
   // CHECK: sdy.mesh @last_two = <["x"=2], device_ids=[7, 6]>

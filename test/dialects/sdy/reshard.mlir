@@ -18,7 +18,7 @@ func.func @constraints(%a: tensor<8x16xf32>, %t: !stablehlo.token, %d: tensor<?x
 
 // CHECK-LABEL: func @reshards
 func.func @reshards(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}], unreduced=max{"y"}>}) -> tensor<8x16xf32> {
-  // What was unreduced is reduced, and another axis becomes unreduced by sum.
+  // The unreduced axis is reduced, and another axis becomes unreduced by sum.
   // CHECK: sdy.reshard %arg0 <@mesh, [{}, {"y"}], unreduced={"x"}> : tensor<8x16xf32>
   %0 = sdy.reshard %a <@mesh, [{}, {"y"}], unreduced={"x"}> : tensor<8x16xf32>
   // A part of the axis stays unreduced.

@@ -55,7 +55,7 @@ func.func @introduces_max(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @changes_reduction(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=min{"y"}>}) {
-  // The operand's sharding is seen through barriers.
+  // The sharding of the operand is found through barriers.
   %0 = sdy.propagation_barrier %a allowed_direction=FORWARD : tensor<8xf32>
   // expected-error @+1 {{axis "y" stays unreduced, so its reduction stays min and cannot become sum}}
   %1 = sdy.reshard %0 <@mesh, [{"x"}], unreduced={"y"}> : tensor<8xf32>

@@ -34,7 +34,7 @@ func.func @propagation_edges(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@
   return
 }
 
-// What propagation did to arguments and results of a function may be said of them too.
+// Arguments and results of a function may have propagation edges, too.
 // CHECK-LABEL: func private @signature
 // CHECK-SAME: sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"x" = operand-0 -> [result-0]}]}]>
 func.func private @signature(tensor<8xf32> {sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"x" = operand-0 -> [result-0]}]}]>})

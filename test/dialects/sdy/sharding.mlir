@@ -33,7 +33,7 @@ func.func @on_operations(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) {
   return {sdy.sharding = #sdy.sharding_per_value<[]>}
 }
 
-// Blocks may be uneven, and a dimension may be dynamic.
+// Shards may be uneven, and a dimension may be dynamic.
 // CHECK-LABEL: func private @sizes
 // CHECK-SAME: tensor<3x?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"z"}]>}
 // CHECK-SAME: tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, [], replicated={"y"}>}
@@ -43,7 +43,7 @@ func.func private @sizes(
     tensor<f32> {sdy.sharding = #sdy.sharding<@mesh, [], replicated={"y"}>},
     memref<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
 
-// A value that is no tensor, an op without results, and a tuple of one tensor.
+// A value that is not a tensor, an op without results, and a tuple of one tensor.
 // CHECK-LABEL: func @other_values
 // CHECK-SAME: !stablehlo.token {sdy.sharding = #sdy.sharding<@mesh, []>}
 func.func @other_values(%t: !stablehlo.token {sdy.sharding = #sdy.sharding<@mesh, []>}, %a: tensor<8xf32>) {

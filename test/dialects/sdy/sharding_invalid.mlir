@@ -183,7 +183,7 @@ module @inner {
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @manual_axis_inside(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<4xf32>) {
-    // The same sharding outside is right, so where it is counts.
+    // The same sharding is valid outside of the manual computation.
     // expected-error @+1 {{'stablehlo.negate' op result: axis "x" is already manual in an enclosing manual computation}}
     %1 = stablehlo.negate %b {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
     sdy.return %1 : tensor<4xf32>
