@@ -1,4 +1,4 @@
-// The batch of the perceptron shared out on two devices, the output whole on both.
+// The batch of the perceptron is sharded over two devices, and the output is replicated.
 
 sdy.mesh @mesh = <["data"=2]>
 
@@ -28,7 +28,7 @@ func.func @main(
   %hidden = linalg.max ins(%biased, %hidden_zeros : tensor<8x32xf32>, tensor<8x32xf32>)
       outs(%hidden_empty : tensor<8x32xf32>) -> tensor<8x32xf32>
 
-  // The output layer. Its contracted dimension is the sharded one, so devices along "model" add up what they have.
+  // The output layer. Its contracted dimension is not sharded, so its sums are not partial.
   %output_empty = tensor.empty() : tensor<8x8xf32>
   %output_zeros = linalg.fill ins(%zero : f32) outs(%output_empty : tensor<8x8xf32>) -> tensor<8x8xf32>
   %output = linalg.matmul ins(%hidden, %w2 : tensor<8x32xf32>, tensor<32x8xf32>)

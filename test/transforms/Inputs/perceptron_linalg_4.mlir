@@ -1,4 +1,4 @@
-// The hidden layer of the perceptron shared out on four devices.
+// The hidden layer of the perceptron is sharded over four devices.
 
 sdy.mesh @mesh = <["model"=4]>
 
@@ -28,7 +28,7 @@ func.func @main(
   %hidden = linalg.max ins(%biased, %hidden_zeros : tensor<8x32xf32>, tensor<8x32xf32>)
       outs(%hidden_empty : tensor<8x32xf32>) -> tensor<8x32xf32>
 
-  // The output layer. Its contracted dimension is the sharded one, so devices along "model" add up what they have.
+  // The output layer. Its contracted dimension is sharded, so devices along "model" add their partial sums.
   %output_empty = tensor.empty() : tensor<8x8xf32>
   %output_zeros = linalg.fill ins(%zero : f32) outs(%output_empty : tensor<8x8xf32>) -> tensor<8x8xf32>
   %output = linalg.matmul ins(%hidden, %w2 : tensor<8x32xf32>, tensor<32x8xf32>)

@@ -1,4 +1,4 @@
-// The hidden layer of the perceptron shared out on four devices.
+// The hidden layer of the perceptron is sharded over four devices.
 
 shard.grid @grid(shape = 4)
 
@@ -31,7 +31,7 @@ func.func @main(
       outs(%hidden_empty : tensor<8x32xf32>) -> tensor<8x32xf32>
   %hidden_sharded = shard.shard %hidden to %by_block annotate_for_users : tensor<8x32xf32>
 
-  // The output layer, returned by rows.
+  // The output layer, whose result is replicated.
   %output_empty = tensor.empty() : tensor<8x8xf32>
   %output_zeros = linalg.fill ins(%zero : f32) outs(%output_empty : tensor<8x8xf32>) -> tensor<8x8xf32>
   %output = linalg.matmul ins(%hidden_sharded, %w2 : tensor<8x32xf32>, tensor<32x8xf32>)

@@ -1,4 +1,4 @@
-// The batch of the perceptron shared out on two devices, the output whole on both.
+// The batch of the perceptron is sharded over two devices, and the output is replicated.
 
 module @jit_main attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["data"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}]}}

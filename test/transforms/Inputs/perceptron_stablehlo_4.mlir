@@ -1,4 +1,4 @@
-// The hidden layer of the perceptron shared out on four devices.
+// The hidden layer of the perceptron is sharded over four devices.
 
 module @jit_main attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["model"=4]> {stablehlo.mesh = {axes = [{name = "model", size = 4 : i64}]}}

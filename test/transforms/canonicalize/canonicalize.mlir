@@ -7,7 +7,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The host folds the constant condition, and only then two reshards come one after the other.
+// The two reshards become adjacent only after the host folds the constant condition.
 // CHECK-LABEL: func @with_the_host
 // DISABLED-LABEL: func @with_the_host
 func.func @with_the_host(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
@@ -22,7 +22,7 @@ func.func @with_the_host(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> 
   return %2 : tensor<8xf32>
 }
 
-// A pure operation that nobody uses is dead.
+// An unused pure operation is dead.
 // CHECK-LABEL: func @dead
 func.func @dead(%a: tensor<8xf32>) {
   // CHECK-NEXT: return

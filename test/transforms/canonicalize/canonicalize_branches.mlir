@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --canonicalize | FileCheck %s
 // RUN: shard-opt %s --canonicalize=region-simplify=disabled | FileCheck %s --check-prefix=DISABLED
 
-// Where control branches, regions are simplified: the second argument of the loop only makes itself.
+// With branches, regions are simplified: the second argument of the loop is used only to compute itself.
 // CHECK-LABEL: func.func @branches
 // CHECK: cf.br ^[[LOOP:.*]](%{{[a-z0-9]*}} : index)
 // CHECK-NOT: arith.muli

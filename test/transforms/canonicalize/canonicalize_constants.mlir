@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --canonicalize=enable-patterns=reshard-of-reshard | FileCheck %s
 
-// Patterns of sdy alone leave constants with different shardings apart: ops on each are sharded as it is.
+// Patterns of sdy alone do not merge constants with different shardings, which their users share.
 // CHECK-LABEL: func.func @constants
 // CHECK-DAG: %[[SHARDED:.*]] = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<[1.000000e+00, 2.000000e+00]>
 // CHECK-DAG: %[[REPLICATED:.*]] = stablehlo.constant dense<[1.000000e+00, 2.000000e+00]>
@@ -18,7 +18,7 @@ func.func @constants(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   return %4, %5 : tensor<2xf32>, tensor<2xf32>
 }
 
-// They fold nothing, with reshards to simplify and without.
+// These patterns do not fold constants, with or without reshards to simplify.
 // CHECK-LABEL: func.func @sum
 // CHECK: %[[SUM:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
 // CHECK: %[[RESHARD:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --canonicalize | FileCheck %s
 
-// Without branches, what is unused goes with all that it alone needs, in regions too.
+// Without branches, unused operations are erased with all operations that only they use, in regions too.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT: %[[SUM:.*]] = scf.for
 // CHECK-NEXT: arith.addi
@@ -19,7 +19,7 @@ func.func @unused(%low: index, %high: index, %step: index) -> index {
   return %sum : index
 }
 
-// A loop has the effects of the operations inside, of sdy too, whether the body needs what they make or not.
+// A loop has the effects of its operations, those of sdy included, whether or not the body uses their results.
 // CHECK-LABEL: func.func @unused_loop
 // CHECK-NEXT: return
 sdy.mesh @mesh = <["x"=2]>

@@ -51,7 +51,7 @@ func.func @there_and_back(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mes
   return %3 : tensor<8x8xf32>
 }
 
-// "z" stays where it is, half of "y" too: the rest is gathered, and something else sliced.
+// "z" and half of "y" stay in place; the rest of "y" is gathered, and another axis is sliced.
 // CHECK-LABEL: func @slice_of_what_was_gathered
 // CHECK-NEXT: %[[G:.*]] = sdy.all_gather [{"y":(2)2}, {}] %arg0 out_sharding=<@mesh, [{"z", "y":(1)2}, {}]>
 // CHECK-NEXT: %[[S:.*]] = sdy.all_slice [{}, {"x"}] %[[G]] out_sharding=<@mesh, [{"z", "y":(1)2}, {"x"}]>
@@ -62,7 +62,7 @@ func.func @slice_of_what_was_gathered(%a: tensor<8x8xf32> {sdy.sharding = #sdy.s
   return %1 : tensor<8x8xf32>
 }
 
-// Gathered from the end, "x" cannot stay where "z" is first now.
+// "x" cannot stay in place, because gathers remove the last axes and the result has "z" as the first one.
 // CHECK-LABEL: func @slice_of_something_else
 // CHECK-NEXT: sdy.all_gather [{"x", "y"}, {}]
 // CHECK-NEXT: sdy.all_slice [{"z"}, {"x"}]

@@ -10,7 +10,7 @@ func.func @nothing_moves(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh
   %1 = sdy.all_slice [{}, {}] %0 out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<8x8xf32>
   %2 = sdy.all_reduce {} %1 out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<8x8xf32>
   %3 = sdy.reduce_scatter [{}, {}] %2 out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<8x8xf32>
-  // Open or closed does not matter to where the data is.
+  // Open and closed dimensions have the same placement.
   %4 = sdy.collective_permute %3 out_sharding=<@mesh, [{"x", ?}, {"y"}]> : tensor<8x8xf32>
   return %4 : tensor<8x8xf32>
 }
@@ -22,7 +22,7 @@ func.func @other_order_of_devices(%a: tensor<8x8xf32> {sdy.sharding = #sdy.shard
   return %0 : tensor<8x8xf32>
 }
 
-// Collectives are not pure, so what was gathered stays.
+// Collectives are not pure, so the gather stays.
 // CHECK-LABEL: func @slice_of_gather
 func.func @slice_of_gather(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "z"}, {"y"}]>}) -> tensor<8x8xf32> {
   // CHECK-NEXT: sdy.all_gather
@@ -81,7 +81,7 @@ func.func @all_to_alls(%a: tensor<8x8x8x8xf32> {sdy.sharding = #sdy.sharding<@me
   return %1 : tensor<8x8x8x8xf32>
 }
 
-// A dimension in common, or another use of what is between, and they stay two.
+// All-to-alls that share a dimension, or whose intermediate value has another use, are not merged.
 // CHECK-LABEL: func @all_to_alls_in_the_way
 func.func @all_to_alls_in_the_way(%a: tensor<8x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}]>}) -> (tensor<8x8x8xf32>, tensor<8x8x8xf32>) {
   // CHECK-NEXT: %[[A:.*]] = sdy.all_to_all [{"x"}: 0->1] %arg0

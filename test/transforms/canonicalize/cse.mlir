@@ -3,7 +3,7 @@
 
 // RUNS: IR Dump After {{.*}}(cse)
 
-// Equal operations become one; the operands of a sum may come in any order.
+// Equal operations become one; sums are equal for any order of their operands.
 // CHECK-LABEL: func.func @equal
 // CHECK-NEXT:    %[[SUM:.*]] = arith.addf %arg0, %arg1
 // CHECK-NEXT:    %[[NEGATED:.*]] = stablehlo.negate %[[SUM]]
@@ -18,7 +18,7 @@ func.func @equal(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor
 
 // -----
 
-// Unused operations go.
+// Unused operations are erased.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT:    return
 func.func @unused(%a: tensor<4xf32>) {
@@ -28,7 +28,7 @@ func.func @unused(%a: tensor<4xf32>) {
 
 // -----
 
-// Attributes, types and functions tell operations apart.
+// Operations with different attributes or types, or in different functions, are not equal.
 // CHECK-LABEL: func.func @different
 // CHECK-COUNT-4: stablehlo
 // CHECK:         return
@@ -48,7 +48,7 @@ func.func @other(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What is in a region may use what is around it, and not the other way round.
+// An operation in a region may be replaced by an equal one outside of it, but not the reverse.
 // CHECK-LABEL: func.func @regions
 // CHECK:         %[[OUTER:.*]] = stablehlo.negate
 // CHECK:         stablehlo.if

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "one"=1, "uno"=1]>
 
-// Of three inputs the body uses the second.
+// The body uses only the second of three inputs.
 // CHECK-LABEL: func @unused_inputs
 func.func @unused_inputs(%a: tensor<4xf32>, %b: tensor<6xf32>, %c: tensor<8xf32>) -> tensor<6xf32> {
   // CHECK-NEXT: %[[R:.*]] = sdy.manual_computation(%arg1) in_shardings=[<@mesh, [{"x", ?}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%arg3: tensor<3xf32>) {
@@ -27,7 +27,7 @@ func.func @empty() {
   return
 }
 
-// An input that nobody uses goes first, then what is left is empty.
+// An unused input is removed first, and then the empty computation.
 // CHECK-LABEL: func @becomes_empty
 func.func @becomes_empty(%a: tensor<8xf32>) {
   // CHECK-NEXT: return
@@ -37,7 +37,7 @@ func.func @becomes_empty(%a: tensor<8xf32>) {
   return
 }
 
-// The sizes of the manual axes are 1 in all.
+// The product of the sizes of the manual axes is 1.
 // CHECK-LABEL: func @manual_on_one_device
 func.func @manual_on_one_device(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[S:.*]] = stablehlo.subtract %arg1, %arg0
@@ -61,7 +61,7 @@ func.func @manual_on_no_axis() {
   return
 }
 
-// Without shardings nothing says how large the manual axes are.
+// Without shardings, the sizes of the manual axes are unknown.
 // CHECK-LABEL: func @manual_on_unknown_axis
 func.func @manual_on_unknown_axis() {
   // CHECK-NEXT: sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={"x"} () {
@@ -73,7 +73,7 @@ func.func @manual_on_unknown_axis() {
   return
 }
 
-// An edge behind an argument or a result must not lose what it is on.
+// The operation that owns an edge has to stay.
 // CHECK-LABEL: func @with_edges
 func.func @with_edges(%a: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT: sdy.manual_computation(%arg0)
@@ -84,7 +84,7 @@ func.func @with_edges(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// Here the outer one stays and the inner one goes.
+// The outer computation stays, and the inner one is inlined.
 // CHECK-LABEL: func @nested
 func.func @nested(%a: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT: %[[R:.*]] = sdy.manual_computation(%arg0)
@@ -102,7 +102,7 @@ func.func @nested(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// A computation whose results nothing uses goes where nothing in it has effects, with what only it uses.
+// A computation with unused results is erased if it has no effects, with the operations that only it uses.
 // CHECK-LABEL: func @unused_results
 // CHECK-NEXT: sdy.manual_computation(%arg0)
 // CHECK-NEXT:   stablehlo.custom_call @log

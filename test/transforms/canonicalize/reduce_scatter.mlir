@@ -22,7 +22,7 @@ func.func @with_rest(%a: tensor<16x16xf32>) -> tensor<16x16xf32> {
   return %1 : tensor<16x16xf32>
 }
 
-// The part of y that is scattered continues the part that sharded before.
+// The part of y that is scattered follows the part that already shards the dimension.
 // CHECK-LABEL: func @merging
 func.func @merging(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)2}], unreduced={"y":(2)2}>}) -> tensor<16xf32> {
   // CHECK-NEXT: sdy.reduce_scatter [{"y":(2)2}] %arg0 out_sharding=<@mesh, [{"y"}]>
@@ -43,7 +43,7 @@ func.func @sliced_alike(%a: tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) 
   return %2, %3 : tensor<16xf32>, tensor<16xf32>
 }
 
-// Somebody needs all of the sum.
+// The entire sum has another use.
 // CHECK-LABEL: func @used_whole
 func.func @used_whole(%a: tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
   // CHECK-NEXT: %[[R:.*]] = sdy.all_reduce {"x"} %arg0

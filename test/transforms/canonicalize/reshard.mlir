@@ -13,7 +13,7 @@ func.func @chain(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %2 : tensor<8x8xf32>
 }
 
-// What is between has another use, so it is there anyway.
+// The intermediate value has another use, so its reshard stays.
 // CHECK-LABEL: func @chain_with_other_use
 func.func @chain_with_other_use(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
@@ -38,7 +38,7 @@ func.func @repeated(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<
   return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// Unreduced axes count.
+// Reshards with different unreduced axes are different.
 // CHECK-LABEL: func @unreduced_differ
 func.func @unreduced_differ(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<4x2xf32>) {
   // CHECK: sdy.reshard %arg0 <@mesh, [{}], unreduced={"x"}>
@@ -50,7 +50,7 @@ func.func @unreduced_differ(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<4x2xf32
 }
 
 // Both shardings give device y the elements from 8 * y on, in row-major order.
-// The reshapes made have no sharding, so those who go by them have this pattern off.
+// The new reshapes have no sharding; passes that need one run without this pattern.
 // CHECK-LABEL: func @behind_reshape
 // EXACT-LABEL: func @behind_reshape
 // EXACT-COUNT-2: sdy.reshard
@@ -67,7 +67,7 @@ func.func @behind_reshape(%a: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<2x2x8x
   return %1, %3 : tensor<32xf32>, tensor<2x2x8xf32>
 }
 
-// The same axes, but the other way round.
+// The axes are the same, but in the opposite order.
 // CHECK-LABEL: func @behind_reshape_elsewhere
 func.func @behind_reshape_elsewhere(%a: tensor<4x8xf32>) -> (tensor<32xf32>, tensor<2x2x8xf32>) {
   // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}]>
@@ -79,7 +79,7 @@ func.func @behind_reshape_elsewhere(%a: tensor<4x8xf32>) -> (tensor<32xf32>, ten
   return %1, %3 : tensor<32xf32>, tensor<2x2x8xf32>
 }
 
-// Blocks of 2, 2, 2 and 1 elements are not at the same places in another shape.
+// Shards of 2, 2, 2 and 1 elements do not have the same positions in another shape.
 // CHECK-LABEL: func @uneven
 func.func @uneven(%a: tensor<7xf32>) -> (tensor<7xf32>, tensor<7x1xf32>) {
   // CHECK: sdy.reshard %{{.*}} <@mesh, [{"y"}]>
@@ -101,7 +101,7 @@ func.func @behind_transpose(%a: tensor<8x4x2xf32>) -> (tensor<8x4x2xf32>, tensor
   return %0, %2 : tensor<8x4x2xf32>, tensor<2x8x4xf32>
 }
 
-// The reshape that merges dimensions comes after the transpose, so y is along another one of them.
+// The reshape that merges dimensions follows the transpose, so y shards another one of the merged dimensions.
 // CHECK-LABEL: func @transpose_before_reshape
 func.func @transpose_before_reshape(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
   // CHECK: sdy.reshard %arg0 <@mesh, [{"y"}, {}]>
@@ -113,7 +113,7 @@ func.func @transpose_before_reshape(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, te
   return %0, %3 : tensor<4x8xf32>, tensor<32xf32>
 }
 
-// And here it is along the right one.
+// Here y shards the matching dimension.
 // CHECK-LABEL: func @transpose_before_matching_reshape
 func.func @transpose_before_matching_reshape(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
   // CHECK-NEXT: %[[R:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"y"}]>
@@ -144,7 +144,7 @@ func.func @in_another_block(%a: tensor<8xf32>, %i: tensor<i32>) -> (tensor<8xf32
 
 sdy.mesh @third = <[], device_ids=[2]>
 
-// To one device and from it the way is by way of all.
+// Reshards to and from one device go through the replicated tensor.
 // CHECK-LABEL: func @one_device
 func.func @one_device(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[ALL:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
@@ -156,7 +156,7 @@ func.func @one_device(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %2, %a : tensor<8xf32>, tensor<8xf32>
 }
 
-// A reshard behind a transpose that takes back the one before it.
+// A reshard after a transpose reverts the reshard before it.
 
 // CHECK-LABEL: func @back_of_transpose
 func.func @back_of_transpose(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x16xf32> {

@@ -17,7 +17,7 @@ func.func @iota(%shape: tensor<2xi64>) -> tensor<3x4xi64> {
 // CHECK-LABEL: @reshape
 func.func @reshape(%x: tensor<6xf32>, %y: tensor<?xf32>, %shape: tensor<2xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
   // CHECK-NEXT: stablehlo.reshape %arg0 : (tensor<6xf32>) -> tensor<2x3xf32>
-  // The operand of the other one may have any size.
+  // The operand of the second reshape may have any size.
   // CHECK-NEXT: stablehlo.dynamic_reshape %arg1
   %0 = stablehlo.dynamic_reshape %x, %shape : (tensor<6xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   %1 = stablehlo.dynamic_reshape %y, %shape : (tensor<?xf32>, tensor<2xi64>) -> tensor<2x3xf32>
@@ -43,7 +43,7 @@ func.func @broadcast(%x: tensor<1x3xf32>, %shape: tensor<3xi64>) -> (tensor<4x5x
 // CHECK-LABEL: @concat
 func.func @concat(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>, %z: tensor<2x?xf32>) -> (tensor<2x4xf32>, tensor<2x?xf32>) {
   // CHECK-NEXT: %[[STATIC:.*]] = tensor.concat dim(1) %arg0, %arg1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
-  // A part whose size nothing says stays as it is.
+  // A part of unknown size is not changed.
   // CHECK-NEXT: %[[DYNAMIC:.*]] = tensor.concat dim(1) %arg0, %arg2 : (tensor<2x3xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>
   // CHECK-NEXT: return %[[STATIC]], %[[DYNAMIC]]
   // DISABLED-LABEL: @concat

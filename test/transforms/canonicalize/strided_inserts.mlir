@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --canonicalize | FileCheck %s
 
-// One element of padding is two elements of the result, by the stride of the insertion.
+// One element of padding is two elements of the result, because of the stride of the insertion.
 // CHECK-LABEL: func.func @padded
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>
 func.func @padded(%x: tensor<4xf32>) -> tensor<20xf32> {
@@ -18,7 +18,7 @@ func.func @padded(%x: tensor<4xf32>) -> tensor<20xf32> {
   return %0 : tensor<20xf32>
 }
 
-// Without strides the host's fold is right.
+// Without strides, the host's fold is correct.
 // CHECK-LABEL: func.func @contiguous
 func.func @contiguous(%x: tensor<4xf32>) -> tensor<20xf32> {
   %v = arith.constant 1.0 : f32
@@ -33,7 +33,7 @@ func.func @contiguous(%x: tensor<4xf32>) -> tensor<20xf32> {
   return %0 : tensor<20xf32>
 }
 
-// Other values stay padding.
+// Padding with other values stays.
 // CHECK-LABEL: func.func @of_indices
 func.func @of_indices(%x: tensor<4xindex>, %y: tensor<20xindex>) -> tensor<20xindex> {
   // CHECK: tensor.pad

@@ -4,7 +4,7 @@
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #rows = affine_map<(d0, d1) -> (d0)>
 
-// The index of the maximum, which nothing uses.
+// The index of the maximum is unused.
 // CHECK-LABEL: @maximum
 // CHECK: %[[MAX:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<4x8xf32>) outs(%arg1 : tensor<4xf32>) {
 // CHECK-NEXT: ^bb0(%[[IN:.*]]: f32, %[[OUT:.*]]: f32):
@@ -27,7 +27,7 @@ func.func @maximum(%x: tensor<4x8xf32>, %least: tensor<4xf32>, %first: tensor<4x
   return %0#0 : tensor<4xf32>
 }
 
-// The index is computed by the maximum.
+// The computation of the index needs the maximum.
 // CHECK-LABEL: @index
 // CHECK: %[[BOTH:.*]]:2 = linalg.generic
 // CHECK: return %[[BOTH]]#1

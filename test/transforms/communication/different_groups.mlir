@@ -1,4 +1,4 @@
-// Collectives that are alike but for the devices that communicate are never made one, by any pass.
+// No pass merges collectives that differ only in their groups of devices.
 
 // RUN: shard-opt %s --shard-merge-collectives | FileCheck %s
 // RUN: shard-opt %s --shard-drop-collectives | FileCheck %s
@@ -24,7 +24,7 @@ func.func @stablehlo_sums(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Devices are numbered in replicas by one of them, and in all by the other.
+// One collective numbers the devices within replicas, and the other numbers all devices.
 // CHECK-LABEL: func.func @stablehlo_channels
 // CHECK-COUNT-2: "stablehlo.all_reduce"(%arg{{[01]}}) <
 // CHECK: return
@@ -42,7 +42,7 @@ func.func @stablehlo_channels(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Groups are of devices for one of them, of replicas for the other.
+// The groups of one collective are of devices, and those of the other are of replicas.
 // CHECK-LABEL: func.func @stablehlo_global_ids
 // CHECK-COUNT-2: "stablehlo.all_reduce"(%arg{{[01]}}) <
 // CHECK: return
@@ -61,7 +61,7 @@ func.func @stablehlo_global_ids(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<
   return %2 : tensor<4xf32>
 }
 
-// An addition of sums among different devices: neither can be reduced with the other's groups.
+// A sum of all-reduces over different groups of devices: neither can use the groups of the other.
 // CHECK-LABEL: func.func @stablehlo_added
 // CHECK-DAG: %[[A:.*]] = "stablehlo.all_reduce"(%arg0) <{{.*}}replica_groups = dense<{{\[\[}}0, 1], [2, 3]]>
 // CHECK-DAG: %[[B:.*]] = "stablehlo.all_reduce"(%arg1) <{{.*}}replica_groups = dense<{{\[\[}}0, 2], [1, 3]]>
@@ -81,7 +81,7 @@ func.func @stablehlo_added(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32
   return %2 : tensor<4xf32>
 }
 
-// Scattered among some and gathered from others.
+// A tensor is scattered in some groups and gathered in others.
 // CHECK-LABEL: func.func @stablehlo_scattered
 // CHECK: %[[S:.*]] = "stablehlo.reduce_scatter"(%arg0) <{{.*}}replica_groups = dense<{{\[\[}}0, 1], [2, 3]]>
 // CHECK: "stablehlo.all_gather"(%[[S]]) <{{.*}}replica_groups = dense<{{\[\[}}0, 2], [1, 3]]>

@@ -3,7 +3,7 @@
 
 shard.grid @grid(shape = 3x2)
 
-// Each block that comes is one of rows of the result.
+// Each received block gives one block of rows of the result.
 // CHECK-LABEL: func.func @gathered_rows
 // CHECK-SAME: (%[[OWN:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<8x5xf32>)
 // CHECK: %[[PLACE:.*]] = shard.process_multi_index on @grid axes = [0]
@@ -27,7 +27,7 @@ func.func @gathered_rows(%a: tensor<4x8xf32>, %b: tensor<8x5xf32>) -> tensor<12x
   return %1 : tensor<12x5xf32>
 }
 
-// The other operand is sliced, and products are added to those of earlier blocks.
+// The other operand is sliced, and each product is added to those of earlier blocks.
 // CHECK-LABEL: func.func @gathered_and_contracted
 // CHECK: shard.shift %arg0 on @grid grid_axes = [1] shift_axis = 1 offset = 1 rotate
 // CHECK: %[[SLICE:.*]] = tensor.extract_slice %arg1[%{{.*}}, 0] [4, 5] [1, 1]
@@ -40,7 +40,7 @@ func.func @gathered_and_contracted(%a: tensor<6x4xf32>, %b: tensor<8x5xf32>, %c:
   return %1 : tensor<6x5xf32>
 }
 
-// Sums go from device to device, the last of which keeps them.
+// Partial sums are passed from device to device, and the last device keeps them.
 // CHECK-LABEL: func.func @scattered
 // CHECK: tensor.extract_slice %arg0[%{{.*}}, 0] [2, 8] [1, 1]
 // CHECK: %[[PART:.*]] = stablehlo.dot_general
@@ -56,7 +56,7 @@ func.func @scattered(%a: tensor<6x8xf32>, %b: tensor<8x5xf32>) -> tensor<2x5xf32
   return %1 : tensor<2x5xf32>
 }
 
-// A tensor with another use, a maximum, sums of bf16, groups along two axes, and an op with no blocks.
+// Unchanged: a tensor with another use, a maximum, sums of bf16, groups along two axes, and an op without blocks.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: shard.shift
 func.func @others(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<8x6xbf16>, %d: tensor<6x8xbf16>)
@@ -74,7 +74,7 @@ func.func @others(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<8x6xbf16>
   return %1, %0, %3, %5, %7, %9 : tensor<12x6xf32>, tensor<12x8xf32>, tensor<2x6xf32>, tensor<2x6xbf16>, tensor<24x6xf32>, tensor<12x8xf32>
 }
 
-// Messages of megabytes, and as much to compute.
+// Messages have megabytes, and the computation takes about as long.
 // CHECK-LABEL: func.func @large
 // COST-LABEL: func.func @large
 // COST-COUNT-2: shard.shift

@@ -8,8 +8,8 @@
 // RUN: not shard-opt %s --shard-communication-report=output=%t.missing/report 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not shard-opt %s --shard-communication-report=costs=%t.missing 2>&1 | FileCheck %s --check-prefix=MODEL
 
-// Bytes are those that devices receive from others: along p devices an all-gather brings a device p - 1 blocks, an
-// all-reduce (p - 1) / p of the tensor to add and as much that others have added.
+// Bytes are those that a device receives from others: along p devices, an all-gather brings a device p - 1 shards, and
+// an all-reduce brings it (p - 1) / p of the tensor to add and as much of the sums of others.
 
 // CHECK: collective {{ *}}axes {{ *}}groups {{ *}}a device receives {{ *}}all receive {{ *}}time {{ *}}for {{ *}}at
 // CHECK: all_gather {{ *}}data=2 {{ *}}3 {{ *}}128 B {{ *}}768 B {{ *}}1 µs {{ *}}arith.negf {{ *}}{{.*}}report.mlir:[[# @LINE + 32]]:
@@ -38,7 +38,7 @@
 // OUTPUT: error: cannot write '{{.*}}': No such file or directory
 // MODEL: error: costs: cost model {{.*}}: No such file or directory
 
-// The program stays as it is.
+// The program is not changed.
 // SAME: shard.all_gather
 shard.grid @grid(shape = 2x3) {mlir_shard.axis_names = ["data", "model"]}
 

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --shard-communication-report --verify-diagnostics -o /dev/null
 // RUN: not shard-opt %s --split-input-file --shard-communication-report -o /dev/null 2>&1 | FileCheck %s
 
-// A global program is not a local one: its report would say that nothing is communicated.
+// A global program is rejected, because its report would contain no collectives.
 // CHECK-NOT: no collectives
 sdy.mesh @mesh = <["x"=2]>
 // expected-error @+1 {{the module is not local, as 'func.func' has shardings of sdy; this reports on local programs: run shard-spmdize or spmd-pipeline first, and sdy-drop-sharding-and-mesh where shardings were left behind}}

@@ -1,6 +1,6 @@
 // RUN: not shard-opt %s --split-input-file --shard-communication-report -o /dev/null 2>&1 | FileCheck %s
 
-// Groups are lists of devices; axes are known where groups are said by them. Tensors that go together are one message.
+// Groups are lists of devices; axes are known if they define the groups. Tensors of one collective are one message.
 
 // CHECK: all_reduce {{ *}}2 devices {{ *}}2 {{ *}}160 B {{ *}}640 B {{ *}}2 µs {{ *}}stablehlo.negate
 // CHECK: all_gather {{ *}}y=2 {{ *}}2 {{ *}}128 B {{ *}}512 B {{ *}}1 µs {{ *}}stablehlo.add

@@ -2,7 +2,7 @@
 
 shard.grid @grid(shape = 2x1)
 
-// The channel makes no difference, the devices and the reduction do; what nothing uses goes.
+// Channels do not count, but devices and reductions do; unused collectives are erased.
 // CHECK-LABEL: func.func @equal
 // CHECK-NEXT: %[[A:.*]] = "stablehlo.all_gather"(%arg0)
 // CHECK-NEXT: %[[SUM:.*]] = "stablehlo.all_reduce"(%arg0)
@@ -34,7 +34,7 @@ func.func @equal(%a: tensor<8xf32>) -> (tensor<16xf32>, tensor<16xf32>, tensor<8
   return %0, %1, %2, %3, %4 : tensor<16xf32>, tensor<16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// One in a branch has what came before it, and nothing of the other branch.
+// A collective in a branch reuses an equal one before the branch, but not one in the other branch.
 // CHECK-LABEL: func.func @branches
 // CHECK-NEXT: %[[A:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: scf.if

@@ -10,7 +10,7 @@ func.func @slice(%a: tensor<8x6xf32>) -> tensor<0x6xf32> {
   return %0 : tensor<0x6xf32>
 }
 
-// What has one part left is that part.
+// A concatenation with one part left is replaced by this part.
 // CHECK-LABEL: func.func @concatenate
 // CHECK: %[[C:.*]] = stablehlo.concatenate %arg0, %arg1, dim = 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
 // CHECK-NEXT: return %[[C]], %arg0
@@ -39,7 +39,7 @@ func.func @moved(%a: tensor<0x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
   return %0 : tensor<0x6xf32>
 }
 
-// What does more than make a result stays, and so does what takes something empty and makes something.
+// An op with side effects stays, and so does an op that computes a nonempty result from an empty operand.
 // CHECK-LABEL: func.func @kept
 // CHECK: stablehlo.custom_call @f
 // CHECK: stablehlo.dot_general

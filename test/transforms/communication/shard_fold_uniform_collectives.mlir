@@ -25,7 +25,7 @@ func.func @uniform() -> (tensor<8xf32>, tensor<8xf32>, tensor<2xi32>, tensor<8xf
   return %0, %1, %2, %3 : tensor<8xf32>, tensor<8xf32>, tensor<2xi32>, tensor<8xf32>
 }
 
-// Each device may fill with another scalar, elements differ, and sums count devices.
+// Unchanged: a scalar may differ across devices, elements differ, and sums depend on the number of devices.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-2: shard.all_gather
 // CHECK: shard.all_reduce

@@ -2,7 +2,7 @@
 
 shard.grid @grid(shape = 2x2)
 
-// What is carried around unchanged is the same each time, in both loops; what is added up is not.
+// A value that both loops carry unchanged is loop-invariant, but a sum over iterations is not.
 // CHECK-LABEL: func.func @nested
 // CHECK: %[[ALL:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: scf.for
@@ -25,7 +25,7 @@ func.func @nested(%a: tensor<8xf32>, %n: index) -> tensor<16xf32> {
   return %r#0 : tensor<16xf32>
 }
 
-// What a collective needs goes with it.
+// The operands of a collective are hoisted with it.
 // CHECK-LABEL: func.func @stablehlo
 // CHECK: %[[NEGATED:.*]] = stablehlo.negate %arg0
 // CHECK-NEXT: %[[ALL:.*]] = "stablehlo.all_gather"(%[[NEGATED]])
@@ -51,7 +51,7 @@ func.func @stablehlo(%a: tensor<8xf32>, %n: tensor<i32>) -> tensor<16xf32> {
   return %r#1 : tensor<16xf32>
 }
 
-// Arguments of both blocks of a while; the second swaps two values, so they are not the same each time.
+// Arguments of both blocks of a while loop. The second loop swaps two values, so they are not invariant.
 // CHECK-LABEL: func.func @while
 // CHECK-NEXT: %[[ALL:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: scf.while
@@ -80,7 +80,7 @@ func.func @while(%a: tensor<8xf32>, %b: tensor<8xf32>, %x: tensor<16xf32>, %goes
   return %0#0, %1#0 : tensor<16xf32>, tensor<8xf32>
 }
 
-// Under a condition, or of what may be another each time.
+// Collectives in a condition, or of values that may change between iterations, stay.
 // CHECK-LABEL: func.func @others
 // CHECK: scf.for
 // CHECK: scf.if
@@ -105,7 +105,7 @@ func.func @others(%a: tensor<8xf32>, %n: index, %condition: i1) -> tensor<16xf32
   return %r : tensor<16xf32>
 }
 
-// What regions of the ops before it use comes along.
+// The values that regions of hoisted ops capture are hoisted, too.
 // CHECK-LABEL: func.func @captured
 // CHECK: %[[LIMIT:.*]] = arith.addi
 // CHECK-NEXT: %[[CUT:.*]] = linalg.generic
@@ -132,7 +132,7 @@ func.func @captured(%a: index, %n: index, %part: tensor<8xindex>) -> tensor<16xi
   return %r : tensor<16xindex>
 }
 
-// Not what a region makes of the number of the iteration.
+// An op whose region captures the iteration number is not hoisted.
 // CHECK-LABEL: func.func @captured_counter
 // CHECK: scf.for
 // CHECK: shard.all_gather

@@ -40,7 +40,7 @@ func.func @scatter(%a: tensor<4x8xf32>) -> tensor<4x4xf32> {
   return %1 : tensor<4x4xf32>
 }
 
-// A sum that is used whole, and one over other devices than it is sliced among.
+// A sum whose entire value has a use, and a sum over other devices than those of the slice.
 // CHECK-LABEL: func.func @sliced_and_used
 // CHECK: all_reduce
 // CHECK-NEXT: all_slice
@@ -55,7 +55,7 @@ func.func @sliced_and_used(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x4x
   return %0, %1, %3 : tensor<4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
-// A sum is not reduced in each iteration that was reduced before the loop.
+// A sum that is reduced once before a loop is not reduced in each iteration instead.
 // CHECK-LABEL: func.func @sliced_in_loop
 // CHECK: all_reduce
 // CHECK: scf.for
@@ -72,7 +72,7 @@ func.func @sliced_in_loop(%a: tensor<4x8xf32>, %b: tensor<4x4xf32>, %count: inde
   return %1 : tensor<4x4xf32>
 }
 
-// Blocks that are used themselves; other devices; another dimension; another slice.
+// Shards with another use, other devices, another dimension, and another slice.
 // CHECK-LABEL: func.func @others
 // CHECK: reduce_scatter
 // CHECK-NEXT: all_gather

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --shard-merge-collectives | FileCheck %s
 // RUN: shard-opt %s --shard-merge-collectives=most-bytes=32 | FileCheck %s --check-prefix=SMALL
 
-// What needs a result waits with it; the maximum is another reduction, and the last one needs the first.
+// Users of a result move after it; the maximum is another reduction, and the last one depends on the first.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %[[B:.*]] = stablehlo.negate %arg1
 // CHECK-NEXT: %[[MAX:.*]] = "stablehlo.all_reduce"(%arg1)

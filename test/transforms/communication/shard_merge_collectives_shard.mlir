@@ -3,7 +3,7 @@
 
 shard.grid @grid(shape = 2x2)
 
-// Tensors lie flat in one, one behind the other. What needs a result waits with it: a division, too, and a slice.
+// Tensors are flattened and concatenated. Users of a result move after it: here a division and a slice.
 // CHECK-LABEL: func.func @sums
 // CHECK-NEXT: %[[ROOT:.*]] = math.sqrt %arg1
 // CHECK-NEXT: %[[EMPTY:.*]] = tensor.empty() : tensor<13xf32>
@@ -35,7 +35,7 @@ func.func @sums(%a: tensor<2x4xf32>, %b: tensor<4xf32>, %c: tensor<f32>) -> (ten
   return %2, %4, %5 : tensor<4xf32>, tensor<4xf32>, tensor<f32>
 }
 
-// A row of the result is what one device has of both; blocks come one behind the other.
+// Each gathered row holds both shards of one device; the shards of a tensor are consecutive in its elements.
 // CHECK-LABEL: func.func @blocks
 // CHECK: %[[ROW:.*]] = tensor.expand_shape %{{.*}} {{\[\[}}0, 1]] output_shape [1, 14] : tensor<14xf32> into tensor<1x14xf32>
 // CHECK-NEXT: %[[ROWS:.*]] = shard.all_gather %[[ROW]] on @grid grid_axes = [0, 1] gather_axis = 0 : tensor<1x14xf32> -> tensor<4x14xf32>
@@ -52,8 +52,8 @@ func.func @blocks(%a: tensor<2x4xf32>, %b: tensor<1x6xf32>) -> (tensor<8x4xf32>,
   return %0, %1 : tensor<8x4xf32>, tensor<1x24xf32>
 }
 
-// Other axes, another reduction, other elements, one that needs the other; blocks that do not come one behind the
-// other; and sizes at which copying takes longer than the latency.
+// Other axes, another reduction, another element type, a dependence between two; shards that are not consecutive in the
+// elements; and sizes for which copying takes longer than the latency.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: tensor.empty
 // CHECK: return
@@ -75,7 +75,7 @@ func.func @others(%a: tensor<8xf32>, %h: tensor<8xf16>, %m: tensor<2x4xf32>, %la
       tensor<2x8xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
-// Messages keep their places among the collectives: what is sent does not wait, so neither does what it is made of.
+// Messages keep their order among the collectives: a send does not wait, and neither do the collectives that it needs.
 // CHECK-LABEL: func.func @messages
 // CHECK: shard.all_reduce %arg0
 // CHECK: shard.send
@@ -87,7 +87,7 @@ func.func @messages(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, ten
   return %sent, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// The last one needs the first, which is then another value: both are merged before it.
+// The last one depends on the first, whose value is replaced: both are merged before the last one.
 // CHECK-LABEL: func.func @one_after_the_other
 // CHECK: %[[SUMS:.*]] = shard.all_reduce %{{.*}} on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
 // CHECK: %[[A:.*]] = tensor.extract_slice %[[SUMS]][0] [4] [1]
@@ -99,8 +99,8 @@ func.func @one_after_the_other(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<
   return %2, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// The second two are packed as the first two are, with their own operands. The third two are of one tensor, and of the
-// fourth two one has no uses: these are packed on their own.
+// The second two are packed by the same steps as the first two, with their own operands. The third two share their
+// operand, and one of the fourth two has no uses: these are packed separately.
 // CHECK-LABEL: func.func @repeated
 // CHECK: tensor.insert_slice %arg0 into %{{.*}}[0] [4] [1]
 // CHECK-NEXT: tensor.insert_slice %arg1 into %{{.*}}[4] [4] [1]

@@ -3,7 +3,7 @@
 
 shard.grid @grid(shape = 2)
 
-// Equal all-reduces become one, which comes after the additions; ops behind work on blocks.
+// Equal all-reduces become one, which moves after the additions; later ops run on shards.
 // SHARD-LABEL: func.func @shard
 // SHARD-NEXT: %[[PARTIAL:.*]] = arith.addf %arg0, %arg1
 // SHARD-NEXT: %[[OWN:.*]] = shard.reduce_scatter %[[PARTIAL]] on @grid grid_axes = [0] scatter_dim = 0
@@ -19,7 +19,7 @@ func.func @shard(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
   return %3 : tensor<8xf32>
 }
 
-// Both all-reduces are one of two tensors, and of equal gathers one is left.
+// The two all-reduces become one of two tensors, and the equal gathers become one.
 // HLO-LABEL: func.func @stablehlo
 // HLO-NEXT: %[[ALL:.*]] = "stablehlo.all_gather"(%arg0)
 // HLO-NEXT: %[[SUMS:.*]]:2 = "stablehlo.all_reduce"(%arg0, %arg1)

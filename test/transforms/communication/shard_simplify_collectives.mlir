@@ -39,7 +39,7 @@ func.func @grid_shape() -> index {
 
 // -----
 
-// Where no pattern may match, nothing else is folded either.
+// If no pattern may match, other operations are not folded either.
 shard.grid @grid(shape = 2x2)
 
 // CHECK-LABEL: func.func @others

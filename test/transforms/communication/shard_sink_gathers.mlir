@@ -2,7 +2,7 @@
 
 shard.grid @grid(shape = 2x2)
 
-// Of two gathered tensors one is left, and of a narrower type.
+// Two gathers become one of a narrower type.
 // CHECK-LABEL: func.func @narrower
 // CHECK: %[[CONSTANT:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<4x8xf32>
 // CHECK: %[[SUM:.*]] = stablehlo.add %arg0, %arg1 : tensor<4x8xf32>
@@ -38,7 +38,7 @@ func.func @widened(%a: tensor<8xbf16>) -> tensor<16xf32> {
   return %1 : tensor<16xf32>
 }
 
-// What is written to is made anew; a slice of another operand, the same on all devices of a group, costs nothing.
+// Destinations are created anew; slicing an operand that is uniform in a group needs no communication.
 // CHECK-LABEL: func.func @linalg
 // CHECK: %[[SUM:.*]] = shard.all_reduce %arg1
 // CHECK: %[[OWN:.*]] = shard.all_slice %[[SUM]] on @grid grid_axes = [1] slice_axis = 0 : tensor<16xf32> -> tensor<8xf32>
@@ -59,7 +59,7 @@ func.func @linalg(%a: tensor<8xf32>, %partial: tensor<16xf32>) -> tensor<16xf16>
   return %1 : tensor<16xf16>
 }
 
-// Wider afterwards; along other devices; needed elsewhere, too; another operand that is whole.
+// Unchanged: a wider result, other devices, another use, and another operand that is replicated.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-4: shard.all_gather %arg
 // CHECK-NOT: shard.all_gather
@@ -76,7 +76,7 @@ func.func @others(%a: tensor<8xbf16>, %b: tensor<8xf32>, %c: tensor<8xf32>, %who
   return %1, %3, %5, %7 : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
 }
 
-// What devices subtract depends on the device, as blocks of it would not.
+// The subtracted value diverges across devices, so a shard of it would be another value.
 // CHECK-LABEL: func.func @own_offset
 // CHECK: %[[ALL:.*]] = "stablehlo.all_gather"(%arg0)
 // CHECK: stablehlo.subtract %[[ALL]]
@@ -96,7 +96,7 @@ func.func @own_offset(%a: tensor<4xui32>, %b: tensor<8xf32>, %own: tensor<16xf32
 
 shard.grid @pairs(shape = 2x2)
 
-// The operand of the second gather along the other axis changes before it is itself gone.
+// The operand of the second gather, along the other axis, changes before that gather is erased.
 // CHECK-LABEL: func.func @changed_before_it_is_gone
 // CHECK-NEXT: %[[NEGATED:.*]] = arith.negf %arg0 : tensor<2x2xf32>
 // CHECK-NEXT: %[[COLUMN:.*]] = shard.all_gather %[[NEGATED]] on @pairs grid_axes = [0] gather_axis = 0

@@ -31,7 +31,7 @@ func.func @sums(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> tens
   return %4 : tensor<8xf32>
 }
 
-// Groups differ, or the sum is of maxima, or one that is added is needed itself.
+// Unchanged: different groups, a sum of maxima, and an addend with another use.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-4: all_reduce
 // CHECK-NOT: all_reduce
@@ -61,7 +61,7 @@ func.func @others(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tenso
   return %2, %5, %4 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// Each device contracts its own blocks, and one all-reduce of 2x2 elements takes the place of four gathers.
+// Each device contracts its own shards, and one all-reduce of 2x2 elements replaces four gathers.
 // CHECK-LABEL: func.func @contractions
 // CHECK-NEXT: %[[LEFT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
 // CHECK-NEXT: %[[RIGHT:.*]] = stablehlo.dot_general %arg1, %arg0, contracting_dims = [0] x [1]
@@ -83,7 +83,7 @@ func.func @contractions(%a: tensor<2x4xf32>, %b: tensor<4x2xf32>) -> tensor<2x2x
   return %6 : tensor<2x2xf32>
 }
 
-// The all-reduce would be of 64 elements, and gathers bring 8.
+// The all-reduce would have 64 elements, and the gathers receive 8.
 // CHECK-LABEL: func.func @large_result
 // CHECK-COUNT-4: all_gather
 // CHECK-NOT: all_reduce
@@ -104,7 +104,7 @@ func.func @large_result(%a: tensor<8x1xf32>, %b: tensor<1x8xf32>, %c: tensor<8x1
 
 shard.grid @grid(shape = 2x2)
 
-// Of `shard` and any dialect's additions; the maximum is no sum.
+// Additions of any dialect move before an all-reduce of `shard`; a maximum is not a sum.
 // CHECK-LABEL: func.func @shard
 // CHECK-NEXT: %[[PARTIAL:.*]] = stablehlo.add %arg0, %arg1
 // CHECK-NEXT: %[[SUM:.*]] = shard.all_reduce %[[PARTIAL]] on @grid grid_axes = [1] : tensor<8xf32> -> tensor<8xf32>
@@ -122,7 +122,7 @@ func.func @shard(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor
   return %2, %5 : tensor<8xf32>, tensor<8xf32>
 }
 
-// One that is reduced before a loop would be reduced each time.
+// The all-reduce before the loop would run in each iteration.
 // CHECK-LABEL: func.func @before_a_loop
 // CHECK: shard.all_reduce %arg0
 // CHECK-NEXT: scf.for
@@ -141,7 +141,7 @@ func.func @before_a_loop(%a: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 
-// A sum over rows, and then over columns: what devices combine is the last sum.
+// Sums over rows and then over columns: the devices combine only the last sum.
 // CHECK-LABEL: func.func @all_dimensions
 // CHECK:      %[[ROWS:.*]] = tosa.reduce_sum %arg0 {axis = 0 : i32} : (tensor<4x6xf32>) -> tensor<1x6xf32>
 // CHECK-NEXT: %[[ALL:.*]] = tosa.reduce_sum %[[ROWS]] {axis = 1 : i32} : (tensor<1x6xf32>) -> tensor<1x1xf32>
@@ -170,7 +170,7 @@ func.func @maxima(%a: tensor<4x6xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// Each device would add the initial value; and maxima of sums are no sums.
+// Unchanged: each device would add the initial value, and maxima of sums are not sums.
 // CHECK-LABEL: func.func @not_below
 // CHECK:      shard.all_reduce %arg0
 // CHECK-NEXT: stablehlo.reduce

@@ -2,8 +2,8 @@
 
 shard.grid @grid(shape = 2x2)
 
-// Both ops work on blocks of the larger dimension, of which the other operands are sliced. What all devices of a group
-// have gathered is the same on them.
+// Both ops run on shards of the larger dimension, along which the other operands are sliced. A tensor that all devices
+// of a group have gathered is uniform in the group.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<4x8xf32>
 // CHECK: %[[GATHERED:.*]] = shard.all_gather %arg1
@@ -33,8 +33,8 @@ func.func @chain(%a: tensor<4x8xf32>, %part: tensor<4x4xf32>, %partial: tensor<8
   return %2, %2 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A sum that is needed whole, a matmul behind it, indices that count elements, dimensions that cannot be cut, and an
-// operand, or an element in the region, that may be another on each device.
+// Unchanged: a sum with an entire use, a matmul after it, indices of elements, dimensions that are not divisible, and
+// an operand, or an element that a region captures, that may differ across devices.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: reduce_scatter
 func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>, %own: tensor<4x4xf32>, %element: f32)
@@ -69,7 +69,7 @@ func.func @others(%a: tensor<4x4xf32>, %odd: tensor<3x5xf32>, %own: tensor<4x4xf
       tensor<4x4xf32>, tensor<4x4xf32>
 }
 
-// What is gathered is as small as what was reduced: not the f64 that it becomes.
+// The gathered tensor is as small as the reduced one, because the extension to f64 follows the gather.
 // CHECK-LABEL: func.func @widened
 // CHECK: shard.reduce_scatter
 // CHECK-NEXT: %[[NEGATED:.*]] = arith.negf %{{.*}} : tensor<4x2xf32>

@@ -11,7 +11,7 @@
 sdy.mesh @grid = <["x"=2, "y"=4]>
 sdy.mesh @line = <["x"=3], device_ids=[2, 0, 1]>
 
-// The right neighbour's shard follows the own one; from both, padded, each device takes its three elements.
+// The right neighbour's shard is appended to the local shard; each device slices its three elements from both.
 // CHECK-LABEL: func @slice
 // CHECK-NEXT: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[LOCAL:.*]] = sdy.manual_computation(%arg0, %[[ZERO]]) in_shardings=[<@grid, [{"x"}]>, <@grid, []>]
@@ -36,7 +36,7 @@ func.func @slice(%a: tensor<10xf32> {sdy.sharding = #sdy.sharding<@grid, [{"x"}]
   return %0 : tensor<6xf32>
 }
 
-// Every second element is no piece of neighbouring shards.
+// Every second element is not a contiguous part of neighbouring shards.
 // CHECK-LABEL: func @strided_slice
 // CHECK-NEXT: %[[GATHERED:.*]] = sdy.reshard %arg0 <@grid, [{}]>
 // CHECK-NEXT: stablehlo.slice %[[GATHERED]] [0:8:2]
@@ -45,7 +45,7 @@ func.func @strided_slice(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@grid, 
   return %0 : tensor<4xf32>
 }
 
-// The first device has no neighbour on the left: there the ones are, not the zeros that it is sent.
+// The first device has no left neighbour: it takes ones instead of the zeros that it receives.
 // CHECK-LABEL: func @pad_with_ones
 // CHECK: sdy.manual_computation(%arg0, %cst)
 // CHECK-SAME: manual_axes={"x"} (%[[OWN:.*]]: tensor<4x2xf32>, %[[ONE:.*]]: tensor<f32>) {
@@ -55,7 +55,7 @@ func.func @strided_slice(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@grid, 
 // CHECK-NEXT: %[[FRONT:.*]] = stablehlo.select %[[HAS_LEFT]], %[[LEFT]], %[[ONES]]
 // CHECK-NEXT: stablehlo.concatenate %[[FRONT]], %[[OWN]], dim = 0
 // CHECK:      %[[TAKEN:.*]] = stablehlo.dynamic_slice %{{.*}}, sizes = [5, 2]
-// The other dimension is padded as it is.
+// The unsharded dimension is padded directly.
 // CHECK-NEXT: stablehlo.pad %[[TAKEN]], %[[ONE]], low = [0, 1], high = [0, 0], interior = [0, 0]
 func.func @pad_with_ones(%a: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@grid, [{"x"}, {}]>}) -> tensor<10x3xf32> {
   %c = stablehlo.constant dense<1.0> : tensor<f32>
@@ -63,7 +63,7 @@ func.func @pad_with_ones(%a: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@grid
   return %0 : tensor<10x3xf32>
 }
 
-// Each shard only grows where it is.
+// Each shard is padded locally.
 // CHECK-LABEL: func @pad_of_each_shard
 // CHECK-NEXT: stablehlo.constant
 // CHECK-NEXT: %[[PADDED:.*]] = stablehlo.pad %arg0
@@ -94,7 +94,7 @@ func.func @reverse(%a: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@grid, [{"y
   return %0 : tensor<8x2xf32>
 }
 
-// Devices are in an order of their own; the last shard is short by one element, which goes to the front and back.
+// The devices are permuted. The last shard is one element short, and the shift moves its padding to the front.
 // CHECK-LABEL: func @reverse_of_uneven_shards
 // CHECK: %[[PADDED:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0], high = [1], interior = [0]
 // CHECK-NEXT: %[[SHIFTED:.*]] = sdy.manual_computation(%[[PADDED]])
@@ -111,7 +111,7 @@ func.func @reverse_of_uneven_shards(%a: tensor<5xf32> {sdy.sharding = #sdy.shard
   return %0 : tensor<5xf32>
 }
 
-// A dimension that is sharded, and not reversed, needs nothing.
+// A sharded dimension that is not reversed needs no exchange.
 // CHECK-LABEL: func @reverse_of_another_dimension
 // CHECK-NEXT: %[[REVERSED:.*]] = stablehlo.reverse %arg0, dims = [1] {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{"y"}, {}]>]>}
 // CHECK-NEXT: return %[[REVERSED]]
@@ -124,7 +124,7 @@ func.func @reverse_of_another_dimension(%a: tensor<8x2xf32> {sdy.sharding = #sdy
 // CHECK-LABEL: func @split
 // CHECK: %[[EVEN:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0], high = [2], interior = [0]
 // CHECK-NEXT: %[[LOCAL:.*]] = sdy.manual_computation(%[[EVEN]], %{{.*}}) in_shardings=[<@grid, [{"y"}]>, <@grid, []>] out_shardings=[<@grid, [{"y":(1)2}, {"y":(2)2}]>] manual_axes={"y"}
-// What a device gets that receives nothing is the padding, so it need not choose between them.
+// A device that receives nothing gets the padding value, so no select is needed.
 // CHECK: "stablehlo.collective_permute"
 // CHECK-NOT: stablehlo.select
 // CHECK: stablehlo.reshape %{{.*}} : (tensor<2xf32>) -> tensor<1x2xf32>
@@ -144,7 +144,7 @@ func.func @join(%a: tensor<2x5xf32> {sdy.sharding = #sdy.sharding<@grid, [{"x"},
   return %0 : tensor<10xf32>
 }
 
-// Windows of a dimension that is sharded.
+// Windows over a sharded dimension.
 // CHECK-LABEL: func @window
 // CHECK: %[[GATHERED:.*]] = sdy.reshard %arg0 <@grid, [{}, {"y"}]>
 // CHECK: "stablehlo.reduce_window"(%[[GATHERED]]

@@ -1,13 +1,13 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --convert-sdy-to-shard | FileCheck %s
 
-// A mesh becomes a grid that remembers the names of its axes, unless they are those that a grid gets anyway.
+// A mesh becomes a grid with an attribute for the names of its axes, unless these are the default names of a grid.
 // CHECK: shard.grid @mesh(shape = 2x4) {mlir_shard.axis_names = ["data", "model"]}
 // CHECK: shard.grid @unused(shape = 3){{$}}
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 sdy.mesh @unused = <["axis_0"=3]>
 sdy.mesh @empty = <[]>
 
-// Every tensor is annotated, and every use of one; without a sharding it is replicated, used or not, scalar or not.
+// Every tensor and every use is annotated; tensors without a sharding are replicated, even if unused or scalar.
 // CHECK-LABEL: func.func @complete
 // CHECK-SAME: (%[[A:.*]]: tensor<8x8xf32>, %[[U:.*]]: tensor<4xf32>, %[[Z:.*]]: tensor<f32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
 // CHECK: %[[BLOCK:.*]] = shard.sharding @mesh split_axes = {{\[\[}}], [1, 0]] : !shard.sharding
@@ -38,7 +38,7 @@ func.func @complete(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1, %0 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// Constraints and reshards are annotations for users of the value before them, and for no others.
+// Constraints and reshards become annotations for their own users of the value, and for no other users.
 // CHECK-LABEL: func.func @reshards
 // CHECK: %[[COLUMNS:.*]] = shard.sharding @mesh split_axes = {{\[\[}}], [0]]
 // CHECK: %[[A1:.*]] = shard.shard %arg0 to %[[ROWS:.*]] : tensor
@@ -56,7 +56,7 @@ func.func @reshards(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %3 : tensor<8x8xf32>
 }
 
-// Results of one operation have a sharding each; other attributes stay.
+// Each result of an operation has its own sharding; other attributes stay.
 // CHECK-LABEL: func.func @several_results
 // CHECK-SAME: (%arg0: i1, %arg1: tensor<8x8xf32> {test.kept})
 // CHECK: %[[ROWS:.*]] = shard.sharding @mesh split_axes = {{\[\[}}0]]
@@ -75,7 +75,7 @@ func.func @several_results(%c: i1, %a: tensor<8x8xf32> {test.kept}) -> (tensor<8
   return %0#0, %0#1 : tensor<8x8xf32>, tensor<8xf32>
 }
 
-// A sharding that is said of a use or of a function's result alone makes the rest replicated all the same.
+// If only a use or a function's result has a sharding, the value itself is replicated nevertheless.
 // CHECK-LABEL: func.func @only_returned
 // CHECK: %[[ROWS:.*]] = shard.sharding @mesh split_axes = {{\[\[}}0]]
 // CHECK-NEXT: %[[NONE:.*]] = shard.sharding @mesh split_axes = {{\[\[}}]]
@@ -86,7 +86,7 @@ func.func @only_returned(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #s
   return %a : tensor<8xf32>
 }
 
-// A function that shards nothing needs no annotations.
+// A function without sharded tensors needs no annotations.
 // CHECK-LABEL: func.func @unsharded
 // CHECK-NEXT: return %arg0
 func.func @unsharded(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@empty, [{}]>}) -> tensor<8xf32> {
@@ -95,7 +95,7 @@ func.func @unsharded(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@empty, [{}
 
 // -----
 
-// Sub-axes are axes of the grid, and blocks that are not of one size have offsets.
+// Sub-axes become axes of the grid, and uneven shards have offsets.
 // CHECK: shard.grid @mesh(shape = 2x2x2) {mlir_shard.axis_names = ["a:(1)2", "a:(2)2", "b"]}
 // CHECK-LABEL: func.func @sub_axes
 // CHECK-NEXT: shard.sharding @mesh split_axes = {{\[\[}}1], [2]] sharded_dims_offsets = [0, 4, 7, 0, 3, 6]

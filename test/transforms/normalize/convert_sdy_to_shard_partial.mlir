@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 
-// Only what has a sharding is annotated, once: open dimensions without axes say nothing, closed ones do.
+// Only shardings are annotated, once each: open dimensions without axes do not count as a sharding, closed ones do.
 // CHECK-LABEL: func.func @partial
 // CHECK-NEXT: %[[ROWS:.*]] = shard.sharding @mesh split_axes = {{\[\[}}0]]
 // CHECK-NEXT: %[[NONE:.*]] = shard.sharding @mesh split_axes = {{\[\[}}]]

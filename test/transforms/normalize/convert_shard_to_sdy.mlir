@@ -3,7 +3,7 @@
 // CHECK: sdy.mesh @grid = <["axis_0"=2, "axis_1"=4]>
 shard.grid @grid(shape = 2x4)
 
-// An annotation of the value itself is the sharding of an argument or of an op's result.
+// An annotation of the value itself becomes the sharding of an argument or of an op's result.
 // CHECK-LABEL: func.func @on_values
 // CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
 // CHECK-NEXT: %[[R:.*]] = arith.negf %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{}, {"axis_1", "axis_0"}]>]>}
@@ -19,7 +19,7 @@ func.func @on_values(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %3 : tensor<8x8xf32>
 }
 
-// An annotation for users is a constraint between the value and them, and they alone.
+// An annotation for users becomes a constraint between the value and these users only.
 // CHECK-LABEL: func.func @for_users
 // CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
 // CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %arg0 <@grid, [{}, {"axis_1"}]>
@@ -35,7 +35,7 @@ func.func @for_users(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %3 : tensor<8x8xf32>
 }
 
-// What is returned through an annotation gives the function's result its sharding.
+// An annotation of a returned value is also the sharding of the function's result.
 // CHECK-LABEL: func.func @returned
 // CHECK-SAME: (%arg0: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_1"}]>}, tensor<8xf32>)
 // CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %arg0 <@grid, [{"axis_1"}]>
@@ -46,7 +46,7 @@ func.func @returned(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   return %0, %a : tensor<8xf32>, tensor<8xf32>
 }
 
-// Replicated is a sharding too: nothing may be sharded.
+// A replicated annotation is a sharding, too: its dimensions are closed.
 // CHECK-LABEL: func.func @replicated
 // CHECK-SAME: sdy.sharding = #sdy.sharding<@grid, [{}, {}]>
 func.func @replicated(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -55,7 +55,7 @@ func.func @replicated(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %0 : tensor<8x8xf32>
 }
 
-// For users an annotation that says what that of the value says is none.
+// An annotation for users that is equal to that of the value is dropped.
 // CHECK-LABEL: func.func @same_for_users
 // CHECK-SAME: -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {}]>})
 // CHECK-NEXT: %[[R:.*]] = arith.negf %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{"axis_0"}, {}]>]>}
@@ -69,7 +69,7 @@ func.func @same_for_users(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %2 : tensor<8x8xf32>
 }
 
-// Offsets may say the blocks that sdy has anyway.
+// Offsets may describe the default shards of sdy.
 // CHECK-LABEL: func.func @uneven
 // CHECK-SAME: (%arg0: tensor<8x9xf32> {sdy.sharding = #sdy.sharding<@grid, [{"axis_0"}, {"axis_1"}]>})
 func.func @uneven(%a: tensor<8x9xf32>) {

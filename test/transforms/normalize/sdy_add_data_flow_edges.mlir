@@ -2,7 +2,7 @@
 
 sdy.mesh @m = <["x"=2, "y"=2]>
 
-// The edges come right behind the op, in the order of the results, with the shardings of these.
+// The edges follow the op directly, in the order of its results, and have the shardings of the results.
 // CHECK-LABEL: func.func @results
 // CHECK: %[[B:.*]]:3 = stablehlo.optimization_barrier
 // CHECK-NEXT: %[[E:.*]] = sdy.data_flow_edge %[[B]]#0 sharding=<@m, [{"x"}]> : tensor<8xf32>
@@ -13,7 +13,7 @@ func.func @results(%a: tensor<8xf32>, %b: tensor<6xf32>, %c: tensor<?xf32>) -> (
   return %0#0, %0#1, %0#2 : tensor<8xf32>, tensor<6xf32>, tensor<?xf32>
 }
 
-// Inside a manual computation its axes are not part of shardings; a token has no edge.
+// In a manual computation, the shardings of edges omit the manual axes; a token has no edge.
 // CHECK-LABEL: func.func @arguments
 // CHECK: sdy.manual_computation
 // CHECK-SAME: (%[[A:arg[0-9]+]]: tensor<4xf32>, %[[T:arg[0-9]+]]: !stablehlo.token)
@@ -27,7 +27,7 @@ func.func @arguments(%a: tensor<8xf32>, %t: !stablehlo.token) -> (tensor<8xf32>,
   return %0#0, %0#1 : tensor<8xf32>, !stablehlo.token
 }
 
-// An op inside another one has edges of its own; the loop carries no scalars but tensors of rank 0, which do.
+// A nested op has its own edges; the loop carries tensors of rank 0 instead of scalars, and these have edges.
 // CHECK-LABEL: func.func @nested
 // CHECK: stablehlo.while
 // CHECK: %[[IF:.*]] = "stablehlo.case"

@@ -27,7 +27,7 @@ func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
 
 // -----
 
-// The only function is the main one, whatever it is called.
+// A single function is the main function, whatever its name.
 // CHECK-LABEL: func.func @only
 // CHECK-NEXT: return %arg0
 func.func @only(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -36,7 +36,7 @@ func.func @only(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A shape that is not known keeps its value without an edge.
+// A value of unknown shape has no edge.
 // CHECK-LABEL: func.func private @dynamic
 // CHECK-NEXT: return %arg0, %arg1
 func.func private @dynamic(%a: tensor<?xf32>, %b: tensor<*xf32>) -> (tensor<?xf32>, tensor<*xf32>) {

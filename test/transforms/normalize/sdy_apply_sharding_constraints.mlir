@@ -21,14 +21,14 @@ func.func @open(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %0 : tensor<8x8xf32>
 }
 
-// A sharding that is there stays.
+// An existing sharding stays.
 // CHECK-LABEL: func.func @sharded(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {?}]>})
 func.func @sharded(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {?}]>}) -> tensor<8x8xf32> {
   %0 = sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
 
-// Of constraints that differ none is applied.
+// Different constraints of one value are not applied.
 // CHECK-LABEL: func.func @differing(%arg0: tensor<8x8xf32>)
 func.func @differing(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %0 = sdy.sharding_constraint %a <@mesh, [{"x"}, {}]> : tensor<8x8xf32>
@@ -36,7 +36,7 @@ func.func @differing(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) 
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// A manual computation constrains its operands, but for those that are open; constraints that differ decide nothing.
+// A manual computation constrains its operands, except by open shardings; different constraints are not applied.
 // CHECK-LABEL: func.func @manual
 // CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<8x8xf32>, %arg2: tensor<8x8xf32>)
 func.func @manual(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
@@ -47,7 +47,7 @@ func.func @manual(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>)
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// Behind an edge the constraint takes the place of what it constrains; only unreduced axes go to the edge.
+// After an edge, the constraint replaces the value in its uses; only unreduced axes are added to the edge.
 // CHECK-LABEL: func.func @edge
 // CHECK: %[[E:.*]] = sdy.data_flow_edge {{.*}} sharding=<@mesh, [{?}, {?}], unreduced=max{"y"}>
 // CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %[[E]] <@mesh, [{"x"}, {}], unreduced=max{"y"}>
@@ -61,7 +61,7 @@ func.func @edge(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   return %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// A manual computation gets a constraint of its own there.
+// A manual computation gets its own constraint after an edge.
 // CHECK-LABEL: func.func @edge_to_manual
 // CHECK: %[[E:.*]] = sdy.data_flow_edge %{{[^ ]*}} : tensor<8x8xf32>
 // CHECK-NEXT: %[[C:.*]] = sdy.sharding_constraint %[[E]] <@mesh, [{"y"}, {}]>
@@ -77,7 +77,7 @@ func.func @edge_to_manual(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf
   return %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// An argument of a named computation holds its sharding with the others, which are open.
+// The constraint of an argument of a named computation becomes its input sharding; the other inputs are open.
 // CHECK-LABEL: func.func @named
 // CHECK: sdy.named_computation<"f">({{.*}}) in_shardings=[<@mesh, [{?}]>, <@mesh, [{"x"}]>]
 func.func @named(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
@@ -88,7 +88,7 @@ func.func @named(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// What comes after a chain of constraints uses its end; what comes before it, and the return, do not.
+// Uses after a chain of constraints use the end of the chain; uses before it and the return do not.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: (%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
 // CHECK-NEXT: arith.negf %arg0
@@ -104,7 +104,7 @@ func.func @chain(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tens
   return %0, %3, %2, %a : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// With another use between its constraints it is no chain.
+// Constraints with another use between them are not a chain.
 // CHECK-LABEL: func.func @used_between
 // CHECK: math.exp %arg0
 func.func @used_between(%a: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {

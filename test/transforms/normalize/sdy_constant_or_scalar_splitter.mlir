@@ -2,7 +2,7 @@
 // RUN: shard-opt %s --split-input-file --sdy-constant-or-scalar-splitter=convert-constants=false | FileCheck %s --check-prefix=KEPT
 // RUN: shard-opt %s --split-input-file --sdy-constant-or-scalar-splitter="convert-constants=false split-inside=true" | FileCheck %s --check-prefix=INSIDE
 
-// Every use has all of the expression to itself, but within the expression what is shared stays shared.
+// Every use has its own copy of the expression; values that are shared within the expression stay shared.
 // CHECK-LABEL: func.func @expression
 // CHECK-NEXT: %[[I0:.*]] = stablehlo.iota
 // CHECK-NEXT: %[[I1:.*]] = stablehlo.iota
@@ -27,7 +27,7 @@ func.func @expression(%a: tensor<6xi32>) -> (tensor<6xi32>, tensor<6xi32>) {
   return %5, %3 : tensor<6xi32>, tensor<6xi32>
 }
 
-// A scalar stays one; what repeats it is split.
+// A scalar is not copied, but the op that broadcasts it is.
 // CHECK-LABEL: func.func @expansion
 // CHECK-NEXT: %[[B0:.*]] = stablehlo.broadcast_in_dim %arg0
 // CHECK-NEXT: %[[B1:.*]] = stablehlo.broadcast_in_dim %arg0
@@ -38,7 +38,7 @@ func.func @expansion(%a: tensor<f32>) -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
-// What makes a scalar stays with it, and whatever else uses it has its copy.
+// The ops that compute a scalar keep their operand, and each other use of the operand has a copy.
 // CHECK-LABEL: func.func @to_scalar
 // CHECK-NEXT: %[[C0:.*]] = sdy.constant
 // CHECK-NEXT: %[[C1:.*]] = sdy.constant
@@ -55,7 +55,7 @@ func.func @to_scalar(%a: tensor<1xf32>, %b: tensor<f32>) -> (tensor<1xf32>, tens
   return %2, %3, %4 : tensor<1xf32>, tensor<f32>, tensor<f32>
 }
 
-// Copies are in the sharding groups of what they are copies of.
+// Copies are in the sharding groups of their originals.
 // CHECK-LABEL: func.func @groups
 // CHECK-NEXT: %[[C0:.*]] = sdy.constant
 // CHECK-NEXT: sdy.sharding_group %[[C0]] group_id=2
@@ -69,7 +69,7 @@ func.func @groups() -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
-// A constraint is a use: it is not copied with what it constrains.
+// A constraint is a use and is not copied with its operand.
 // CHECK-LABEL: func.func @constrained
 // CHECK-NEXT: %[[C:.*]] = sdy.constant
 // CHECK-NEXT: %[[K:.*]] = sdy.sharding_constraint %[[C]]
@@ -96,7 +96,7 @@ func.func @regions(%a: tensor<8xf32>, %i: tensor<i32>) -> (tensor<8xf32>, tensor
 
 // -----
 
-// A tensor that is only there to be written to ties its users no more than a constant does.
+// Users of a destination tensor get their own copies of it, as with constants.
 // CHECK-LABEL: func.func @linalg
 // CHECK-NEXT: %[[Z:.*]] = arith.constant 0.0
 // CHECK-NEXT: %[[E0:.*]] = tensor.empty
@@ -116,7 +116,7 @@ func.func @linalg(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// A computation of nothing but constants is one, and split as a whole; one that does more is not.
+// A computation of constants only is a constant and is copied entirely; one with other operations is not.
 // CHECK-LABEL: func.func @computations
 // CHECK-COUNT-2: sdy.named_computation<"constant">()
 // CHECK: sdy.named_computation<"more">
@@ -137,7 +137,7 @@ func.func @computations() -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>,
 
 // -----
 
-// A call of such a function gets a function of its own; what calls itself, or is not here, is not constant.
+// Each call of such a function gets a copy of the function; recursive and declared functions are not constant.
 // CHECK-LABEL: func.func @calls
 // CHECK-NEXT: %[[A:.*]] = call @ones_0()
 // CHECK-NEXT: %[[B:.*]] = call @ones_1()
@@ -168,7 +168,7 @@ func.func private @loop() -> tensor<4xf32> {
 
 // -----
 
-// Tensors without content, fills, and what linalg computes on elements of constants alone are expressions too.
+// Empty tensors, fills, and linalg ops on elements of constants only are constant expressions, too.
 // CHECK-LABEL: func.func @linalg
 // CHECK-COUNT-4: tensor.empty() : tensor<8x8xf32>
 // CHECK-COUNT-2: linalg.fill
@@ -195,7 +195,7 @@ func.func @linalg(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>,
   return %sum, %c, %column : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// What reads a tensor from around it, or reduces, is no constant.
+// Ops that read a captured tensor, or that reduce, are not constant.
 // CHECK-LABEL: func.func @not_constant
 // CHECK-COUNT-2: linalg.generic
 // CHECK-NOT: linalg.generic
@@ -220,7 +220,7 @@ func.func @not_constant(%table: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>,
   return %read, %read, %total, %total : tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>
 }
 
-// Constants of StableHLO are split as they are where they are not to be sdy's.
+// Constants of StableHLO are split without conversion if they are not to become constants of sdy.
 // CHECK-LABEL: func.func @kept
 // CHECK-COUNT-2: sdy.constant
 // KEPT-LABEL: func.func @kept
@@ -231,7 +231,7 @@ func.func @kept() -> (tensor<8xf32>, tensor<8xf32>) {
   return %0, %0 : tensor<8xf32>, tensor<8xf32>
 }
 
-// The positions are used twice in the mask, which is used once: with all of the mask they are one, or one for each use.
+// The mask uses the positions twice: they stay one op if the entire mask is copied, and are one op per use otherwise.
 // CHECK-LABEL: func.func @mask
 // CHECK-COUNT-1: stablehlo.iota
 // CHECK-NOT: stablehlo.iota

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-explicit-gather-scatter-batching | FileCheck %s
 
-// The entry that counts may be anywhere in the index vector; the others stay, concatenated where they are several.
+// The batch index may be anywhere in the index vector; the other indices stay, concatenated if they are several.
 // CHECK-LABEL: func.func @gather_middle
 // CHECK-SAME: %[[IN:[^:]*]]: tensor<4x8x16xf32>, %[[I:[^:]*]]: tensor<4x1xi32>, %[[J:[^:]*]]: tensor<4x1xi32>
 // CHECK-NEXT: %[[INDICES:.*]] = stablehlo.concatenate %[[I]], %[[J]], dim = 1
@@ -20,7 +20,7 @@ func.func @gather_middle(%in: tensor<4x8x16xf32>, %i: tensor<4x1xi32>, %j: tenso
   return %3 : tensor<4xf32>
 }
 
-// Indices that are no concatenation of single entries are sliced.
+// Index vectors that are not concatenations of single indices are sliced.
 // CHECK-LABEL: func.func @gather_sliced
 // CHECK-NEXT: %[[IOTA:.*]] = stablehlo.iota dim = 0 : tensor<4x2xi32>
 // CHECK-NEXT: %[[REST:.*]] = stablehlo.slice %[[IOTA]] [0:4, 1:2]
@@ -35,7 +35,7 @@ func.func @gather_sliced(%in: tensor<4x8xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// An index that counts along another dimension, or to another size, is an index like any other.
+// An index that counts along another dimension, or to another size, is not a batch index.
 // CHECK-LABEL: func.func @gather_not_batched
 // CHECK: "stablehlo.gather"
 // CHECK-NOT: operand_batching_dims
@@ -59,7 +59,7 @@ func.func @gather_not_batched(%in: tensor<4x8xf32>, %wide: tensor<5x8xf32>, %i: 
   return %2, %5 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Nor does an iota count along dimension 0 any more that is broadcast along another, or whose rows are split.
+// An iota that is broadcast along another dimension, or whose rows are split, no longer counts along dimension 0.
 // CHECK-LABEL: func.func @gather_moved_iota
 // CHECK-NOT: operand_batching_dims
 // CHECK: return
@@ -81,7 +81,7 @@ func.func @gather_moved_iota(%in: tensor<4x8xf32>, %i: tensor<4x4x1xi32>, %j: te
   return %3, %7 : tensor<4x4xf32>, tensor<4xf32>
 }
 
-// What corrects negative indices, or keeps them in bounds, changes nothing that an iota has.
+// Correcting negative indices, or clamping indices, does not change an iota.
 // CHECK-LABEL: func.func @gather_corrected
 // CHECK: "stablehlo.gather"
 // CHECK-SAME: operand_batching_dims = [0]
@@ -110,7 +110,7 @@ func.func @gather_corrected(%in: tensor<4x8xf32>, %j: tensor<4x1xi32>) -> (tenso
   return %5, %8 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Any other select or clamp may.
+// Other selects and clamps may change it.
 // CHECK-LABEL: func.func @gather_changed
 // CHECK-NOT: operand_batching_dims
 // CHECK: return

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --sdy-flatten-call-graph | FileCheck %s
 
-// A copy calls copies, numbered as they are made: what a function calls comes before it.
+// A copy calls copies, numbered in the order of creation: the callees of a function are copied before it.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: call @twice
 // CHECK-NEXT: call @twice_3
@@ -38,7 +38,7 @@ func.func private @leaf(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A declaration has nothing that shardings go through, and its symbol means something outside.
+// A declaration has no body through which shardings propagate, and its symbol is external.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: call @declared(
 // CHECK-NEXT: call @declared(

@@ -41,7 +41,7 @@ func.func private @g_7(%a: tensor<4xf32>) -> tensor<4xf32> attributes {sdy.origi
 
 // -----
 
-// There is no body to import of what is only declared.
+// A declared function has no body to import.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: call @declared
 // CHECK: func.func private @declared
@@ -54,7 +54,7 @@ func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
 
 // -----
 
-// A named computation that has its edges keeps them as they are; values of several types come in runs.
+// A named computation that has its edges is not changed; values of several types come in runs.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %[[FIRST:.*]]:2 = sdy.named_computation<"mixed">(%arg0, %arg1)
 // CHECK: %[[EDGE:.*]] = sdy.data_flow_edge %[[FIRST]]#0 : tensor<4xf32>

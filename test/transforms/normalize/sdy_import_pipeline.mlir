@@ -1,9 +1,9 @@
 // RUN: shard-opt %s --sdy-import-pipeline | FileCheck %s
 // RUN: shard-opt %s --sdy-import-pipeline=dedup-functions-fully=true | FileCheck %s --check-prefix=DEDUP
 
-// A mesh in place gets a name, axes of size one go from shardings, each use of a constant gets a constant of its own, a loop gets an
-// edge for each of its values, and a private function that nobody calls goes. Constraints wait for the calls to be
-// imported, unless functions stay as they are.
+// An inlined mesh gets a name, axes of size one are removed from shardings, each use of a constant gets its own
+// constant, each value of a loop gets an edge, and a private function without calls is erased. Constraints are applied
+// after calls are imported, unless functions are kept.
 
 // CHECK-NOT: @never_called
 // CHECK: sdy.mesh @[[MESH:.*]] = <["x"=2, "one"=1]>

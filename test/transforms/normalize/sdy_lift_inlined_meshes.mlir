@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --sdy-lift-inlined-meshes | FileCheck %s
 
-// Of two definitions of a mesh the first stays; new ones come behind the last, and say their mesh in StableHLO's form.
+// Of two definitions of a mesh the first stays; new meshes follow the last one, with an attribute in StableHLO's form.
 // CHECK: sdy.mesh @grid = <["r"=2, "c"=4]> {stablehlo.mesh = {axes = [{name = "r", size = 2 : i64}, {name = "c", size = 4 : i64}]}}
 // CHECK-NEXT: sdy.mesh @mesh = <["k"=3]>
 // CHECK-NEXT: sdy.mesh @mesh_0 = <["k"=3], device_ids=[2, 0, 1]>
@@ -31,7 +31,7 @@ func.func @lifted(%a: tensor<30xf32> {sdy.sharding = #sdy.sharding<@same_grid, [
 
 // -----
 
-// Replica groups by axes take part; devices stay in the order they are in.
+// Replica groups by axes are lifted, too; devices keep their order.
 // CHECK: sdy.mesh @g = <["x"=2]>
 // CHECK: sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>
 sdy.mesh @g = <["x"=2]>

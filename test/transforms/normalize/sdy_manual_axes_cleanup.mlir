@@ -14,7 +14,7 @@ func.func @sorted_and_said(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8
   return %0 : tensor<8x8xf32>
 }
 
-// Of an axis used in part the rest is said; a sharding on the empty mesh moves to the one that has the axes.
+// The rest of a partly used axis is added as replicated; a sharding on the empty mesh moves to the mesh of the axes.
 // CHECK-LABEL: func.func @rest_of_an_axis
 // CHECK: in_shardings=[<@m, [{"q":(1)2}], replicated={"q":(2)2}>] out_shardings=[<@m, [{}], replicated={"q"}>] manual_axes={"q"}
 func.func @rest_of_an_axis(%a: tensor<8xf32>) -> tensor<4xf32> {
@@ -24,7 +24,7 @@ func.func @rest_of_an_axis(%a: tensor<8xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// What is no tensor has no axes.
+// A value that is not a tensor has no axes.
 // CHECK-LABEL: func.func @token
 // CHECK: in_shardings=[<@m, []>, <@m, [{?}], replicated={"p"}>] out_shardings=[<@m, []>] manual_axes={"p"}
 func.func @token(%a: !stablehlo.token, %b: tensor<8xf32>) -> !stablehlo.token {

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-pre-order-funcs | FileCheck %s
 
-// What is only declared stays in front. Of functions that nobody calls the last one comes first.
+// Declarations stay in front. Among the functions without calls, the last one comes first.
 // CHECK: func.func private @declared
 // CHECK: func.func @uncalled
 // CHECK: func.func @main

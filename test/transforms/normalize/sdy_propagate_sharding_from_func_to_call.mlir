@@ -10,7 +10,7 @@ sdy.mesh @single = <[], device_ids=[0]>
 // CHECK-NEXT: call @on_one_device(%arg0) : (
 func.func @main(%a: tensor<8x8xf32>) {
   %0:2 = call @half_said(%a) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
-  // A call that says something keeps it, little as it is.
+  // A call with shardings keeps them, even if they are open and without axes.
   %1:2 = call @half_said(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {?}]>, <@mesh, [{?}, {?}]>]>} : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
   %2 = call @silent(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %3 = call @on_one_device(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -3,7 +3,7 @@
 // CHECK: sdy.mesh @m = <["one"=1, "x"=2, "uno"=1, "y"=4]>
 sdy.mesh @m = <["one"=1, "x"=2, "uno"=1, "y"=4]>
 
-// What is closed and has no axes left has no priority either.
+// A closed dimension without remaining axes has no priority.
 // CHECK-LABEL: func.func @removed
 // CHECK-SAME: sdy.sharding = #sdy.sharding<@m, [{"x"}p1, {?}p2, {}], replicated={"y"}>
 // CHECK-SAME: -> (tensor<8x8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}, {?}], unreduced=max{"y"}>})
@@ -14,7 +14,7 @@ func.func @removed(%a: tensor<8x8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"on
   return %0 : tensor<8x8x8xf32>
 }
 
-// The axes a computation is manual on stay as they are.
+// The manual axes of a computation are not changed.
 // CHECK-LABEL: func.func @manual
 // CHECK: in_shardings=[<@m, [{"x"}]>] out_shardings=[<@m, [{"x"}]>] manual_axes={"one", "x"}
 func.func @manual(%a: tensor<8xf32>) -> tensor<8xf32> {
@@ -26,7 +26,7 @@ func.func @manual(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A mesh that a sharding holds itself does not count: it is lifted before.
+// Inlined meshes are not considered, because an earlier pass lifts them.
 sdy.mesh @m = <["x"=2]>
 
 // CHECK-LABEL: func.func @nothing_to_do

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --sdy-sharding-group-import | FileCheck %s
 
-// Groups 7 and 4 share %a, and 4 and 9 share %c: they are one, numbered where its last leader, 9, came
-// in, and each tensor is in it once.
+// Groups 7 and 4 share %a, and 4 and 9 share %c: they become one group, numbered at the position of its last leader, 9,
+// and each tensor is in the group once.
 // CHECK-LABEL: func.func @merged
 // CHECK-NEXT: sdy.sharding_group %arg0 group_id=1
 // CHECK-NEXT: sdy.sharding_group %arg1 group_id=0

@@ -39,7 +39,7 @@ module {
 
 // -----
 
-// What operations of sdy call their attributes is not misspelt.
+// The names of attributes of sdy operations cause no warning.
 // expected-warning @below {{nothing is sharded}}
 module {
   sdy.mesh @mesh = <["x"=2]>
@@ -51,7 +51,7 @@ module {
 
 // -----
 
-// One misspelt attribute beside a right one.
+// A misspelt attribute beside a correct one.
 sdy.mesh @mesh = <["x"=2]>
 // expected-warning @+1 {{'sdy.sharding_rul' is not an attribute of sdy and is not read; did you mean 'sdy.sharding_rule'?}}
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>, sdy.sharding_rul = 1 : i32}) -> tensor<8xf32> {
@@ -60,7 +60,7 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>,
 
 // -----
 
-// What is sharded without a sharding on an argument.
+// A tensor is sharded, but the arguments have no shardings.
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<8xf32>
@@ -69,7 +69,7 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Nothing here could be sharded.
+// No value of this module could be sharded.
 func.func @main(%a: f32) -> f32 {
   return %a : f32
 }

@@ -29,7 +29,7 @@ func.func @makes_a_token(%x: tensor<f32>) -> !stablehlo.token {
   return %0 : !stablehlo.token
 }
 
-// What is computed in Python stays, and so do calls of other libraries.
+// Callbacks with results stay, and so do calls of other libraries.
 // CHECK-LABEL: func.func @kept
 // CHECK: custom_call @xla_ffi_python_cpu_callback
 // CHECK: custom_call @a_library

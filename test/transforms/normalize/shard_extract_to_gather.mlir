@@ -5,7 +5,7 @@
 #all = affine_map<(d0, d1) -> (d0, d1)>
 sdy.mesh @mesh = <["data"=2, "model"=2]>
 
-// An embedding: the table stays sharded along the dimension of the look-up.
+// An embedding: the table stays sharded along the dimension of the lookup.
 // CHECK: module attributes {mlir_shard.without_stablehlo}
 // CHECK-LABEL: func.func @embedding
 // CHECK: %[[STARTS:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<8xi64>) {{.*}} {
@@ -37,7 +37,7 @@ func.func @embedding(%ids: tensor<8xi64> {sdy.sharding = #sdy.sharding<@mesh, [{
 #all = affine_map<(d0, d1) -> (d0, d1)>
 sdy.mesh @mesh = <["data"=2, "model"=2]>
 
-// What is left of the body keeps the inputs and asserts that it needs.
+// The rest of the body keeps the inputs and asserts that it needs.
 // CHECK-LABEL: func.func @asserts
 // CHECK: %[[ROWS:.*]] = "stablehlo.gather"
 // CHECK: linalg.generic {{.*}} ins(%arg0, %[[ROWS]] : tensor<8xi64>, tensor<8x4xf32>)
@@ -72,7 +72,7 @@ func.func @asserts(%ids: tensor<8xi64> {sdy.sharding = #sdy.sharding<@mesh, [{"d
 #all = affine_map<(d0, d1) -> (d0, d1)>
 sdy.mesh @mesh = <["data"=2]>
 
-// If all indices are those of loops, an input with an indexing map is enough: here that of a transpose.
+// If all indices are loop indices, an input with an indexing map suffices: here that of a transpose.
 // CHECK: #[[TRANSPOSED:.*]] = affine_map<(d0, d1) -> (d1, d0)>
 // CHECK-NOT: without_stablehlo
 // CHECK-LABEL: func.func @loops
@@ -97,7 +97,7 @@ func.func @loops(%x: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 #row = affine_map<(d0) -> (d0)>
 sdy.mesh @mesh = <["data"=2]>
 
-// The element of each row that a label names, as losses take it: rows go along with the labels.
+// The element of each row that a label selects, as in losses: rows are sharded in the same way as labels.
 // CHECK-LABEL: func.func @labels
 // CHECK: "stablehlo.gather"(%arg0, %{{.*}}) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>
 // LOCAL-LABEL: func.func @labels(%arg0: tensor<4x16xf32>, %arg1: tensor<4xi32>) -> tensor<4xf32>
@@ -121,7 +121,7 @@ func.func @labels(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d
 #i = affine_map<(d0, d1, d2) -> (d1)>
 sdy.mesh @mesh = <["data"=2]>
 
-// Two computed indices, of a resize: a tensor of pairs. The first dimension is not indexed.
+// The two computed indices of a resize become a tensor of pairs. The first dimension is not indexed.
 // CHECK-LABEL: func.func @resize
 // CHECK: tensor.empty() : tensor<6x6x2xi64>
 // CHECK: "stablehlo.gather"(%arg0, %{{.*}}) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [1, 2], start_index_map = [1, 2], index_vector_dim = 2>, slice_sizes = array<i64: 4, 1, 1>}> : (tensor<4x3x3xf32>, tensor<6x6x2xi64>) -> tensor<6x6x4xf32>
@@ -147,7 +147,7 @@ func.func @resize(%x: tensor<4x3x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 #d = affine_map<(d0) -> (d0)>
 
-// An index that is extracted itself: a gather for each.
+// An index that is itself extracted becomes a gather, too.
 // CHECK-LABEL: func.func @twice
 // CHECK: %[[INNER:.*]] = "stablehlo.gather"(%arg1
 // CHECK: linalg.generic {{.*}} ins(%[[INNER]] :
@@ -171,7 +171,7 @@ func.func @twice(%ids: tensor<8xi64>, %order: tensor<8xi64>, %x: tensor<16xf32>)
 #d = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
 
-// Extracts stay whose index depends on what the body has written, or whose tensor is dynamic.
+// Extracts stay if their index depends on a value that the body has written, or if their tensor is dynamic.
 // CHECK-LABEL: func.func @stay
 // CHECK-NOT: stablehlo
 // CHECK-COUNT-2: tensor.extract
@@ -193,7 +193,7 @@ func.func @stay(%x: tensor<16xf32>, %y: tensor<?xf32>, %s: tensor<8xi64>, %t: te
 
 #d = affine_map<(d0) -> (d0)>
 
-// So do those of loops over memory, of tensors that the body makes, and at indices that an integer may be too narrow for.
+// So do extracts in loops over memory, from tensors that the body creates, and with a type too narrow for the indices.
 // CHECK-LABEL: func.func @memory
 // CHECK: linalg.generic {{.*}} ins(%arg1 : memref<4xi64>) outs(%arg2 : memref<4xf32>)
 // CHECK: tensor.extract %arg0

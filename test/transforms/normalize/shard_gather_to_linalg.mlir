@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --shard-gather-to-linalg | FileCheck %s
 
-// What shard-extract-to-gather has marked has no op of StableHLO afterwards, and no mark.
+// A module that shard-extract-to-gather has marked has no op of StableHLO afterwards, and no mark.
 // CHECK: module {
 // CHECK-LABEL: func.func @marked
 // CHECK-NOT: stablehlo
@@ -16,7 +16,7 @@ module attributes {mlir_shard.without_stablehlo} {
 
 // -----
 
-// A program in StableHLO stays in it.
+// A program in StableHLO keeps its gathers.
 // CHECK-LABEL: func.func @in_stablehlo
 // CHECK: stablehlo.gather
 func.func @in_stablehlo(%table: tensor<16x4xf32>, %rows: tensor<8x1xi64>) -> tensor<8x4xf32> {

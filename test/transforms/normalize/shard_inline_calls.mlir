@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --shard-inline-calls --symbol-dce | FileCheck %s
 // RUN: shard-opt %s --split-input-file --shard-inline-calls --mlir-print-debuginfo | FileCheck %s --check-prefix=PLACE
 
-// Whatever is in a function, it is inlined wherever it is called: with constraints, regions and groups of sdy, in loops.
+// Calls are inlined everywhere, also in loops, whatever a function contains: constraints, regions and groups of sdy.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main
@@ -17,7 +17,7 @@ sdy.mesh @mesh = <["x"=2]>
 // CHECK-NEXT: return %[[LOOP]]#1
 // CHECK-NOT: func.func
 
-// An operation that was inlined is where it is in the function, called from where the call is.
+// The location of an inlined operation is that in the function, called from the location of the call.
 // PLACE-LABEL: func.func @main
 // PLACE-NEXT: stablehlo.negate %arg0 : tensor<8xf32> loc(#[[SITE:.*]])
 // PLACE: #[[CALLEE:.*]] = loc("{{.*}}":45:8)
@@ -57,7 +57,7 @@ func.func private @body(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// What a function or call says of shardings is said by constraints. A function that others may call stays, as it is.
+// The shardings of a function or call become constraints. A function that may have external callers is not changed.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // CHECK-LABEL: func.func @main
@@ -86,7 +86,7 @@ func.func @f(%a: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?
 
 // -----
 
-// Named computations are inlined alike, inner ones too; but for those with edges, which propagation has gone through.
+// Named computations are inlined in the same way, nested ones too, except those with edges, used by propagation.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @computations
@@ -113,7 +113,7 @@ func.func @computations(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A call that is not to be inlined is a computation until it is made a call again.
+// A call that must not be inlined becomes a named computation, and later a call again.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main
@@ -143,8 +143,8 @@ func.func private @never(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #s
 
 // -----
 
-// Calls stay where there is no body, several blocks, or where the body leads back to the call; what surrounds them is
-// sharded as their functions say.
+// Calls stay if the function has no body or several blocks, or if its body leads back to the call; their operands and
+// results are sharded as the function requires.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --shard-make-static='shapes=0=32x16' | FileCheck %s
 
-// Of linalg and tensor.
+// A program in linalg and tensor.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %arg0: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}
 // CHECK-SAME: -> tensor<32x8xf32>
@@ -22,7 +22,7 @@ func.func @main(%x: tensor<?x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 
 // -----
 
-// Of tosa.
+// A program in tosa.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<32x16xf32>) -> tensor<32x1xf32>
 // CHECK: tosa.exp {{.*}} : (tensor<32x16xf32>) -> tensor<32x16xf32>
@@ -35,7 +35,7 @@ func.func @main(%x: tensor<?x16xf32>) -> tensor<?x1xf32> {
 
 // -----
 
-// Of jax.export: %size is its dimension variable `batch`, on which it has an assertion.
+// A program of jax.export: %size is its dimension variable `batch`, on which it has an assertion.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<32x16xf32>) -> tensor<64x8xf32>
 // CHECK-NOT: shape_assertion
@@ -64,7 +64,7 @@ func.func private @wrapped(%size: tensor<i32> {jax.global_constant = "batch"}, %
 
 // -----
 
-// A static program stays as it is.
+// A static program is not changed.
 // CHECK-LABEL: func.func @main(%arg0: tensor<32x16xf32>) -> tensor<32x16xf32>
 func.func @main(%x: tensor<32x16xf32>) -> tensor<32x16xf32> {
   return %x : tensor<32x16xf32>

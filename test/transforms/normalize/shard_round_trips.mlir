@@ -1,14 +1,14 @@
-// What both languages can say comes back as it was.
+// Shardings that both dialects can express do not change in a round trip.
 // RUN: shard-opt %s > %t.before
 // RUN: shard-opt %s --convert-sdy-to-shard=partial=true --convert-shard-to-sdy > %t.after
 // RUN: cmp %t.before %t.after
 
-// So it does once every tensor has a sharding.
+// Neither do they after every tensor has a sharding.
 // RUN: shard-opt %s --shard-propagate > %t.propagated
 // RUN: shard-opt %t.propagated --convert-sdy-to-shard --convert-shard-to-sdy > %t.back
 // RUN: cmp %t.propagated %t.back
 
-// And what comes back from sdy in full is in the form that upstream's passes leave and take.
+// A full conversion from sdy has the form that upstream's passes accept and do not change.
 // RUN: shard-opt %s --shard-propagate --convert-sdy-to-shard > %t.shard
 // RUN: shard-opt %t.shard --convert-shard-to-sdy --convert-sdy-to-shard > %t.again
 // RUN: cmp %t.shard %t.again
@@ -16,7 +16,7 @@
 // RUN: cmp %t.shard %t.upstream
 // RUN: shard-opt %t.shard --pass-pipeline='builtin.module(func.func(shard-partition,canonicalize))' | FileCheck %s
 
-// The same from a program in upstream's form.
+// The same holds for a program in upstream's form.
 // RUN: shard-opt %examples/perceptron_shard.mlir --shard-propagate --convert-sdy-to-shard > %t.perceptron
 // RUN: shard-opt %t.perceptron --convert-shard-to-sdy --convert-sdy-to-shard > %t.again
 // RUN: cmp %t.perceptron %t.again

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --shard-separate-meshes | FileCheck %s
 
-// A constraint to a mesh of other devices, and a return there.
+// A constraint to a mesh over other devices, and a return from there.
 sdy.mesh @a = <["x"=2]>
 sdy.mesh @b = <["x"=2], device_ids=[2, 3]>
 // CHECK-LABEL: func.func @main
@@ -18,7 +18,7 @@ func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"},
 
 // -----
 
-// What all devices have is used on two meshes: the first decides how it is sharded.
+// A tensor that all devices hold is used on two meshes: the first use decides its sharding.
 sdy.mesh @a = <["x"=2]>
 sdy.mesh @b = <["x"=2], device_ids=[2, 3]>
 // CHECK-LABEL: func.func @main
@@ -34,7 +34,7 @@ func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>}
 
 // -----
 
-// Meshes of the same devices are one matter.
+// Meshes over the same devices are not separated.
 sdy.mesh @a = <["x"=4]>
 sdy.mesh @b = <["y"=2, "z"=2], device_ids=[3, 2, 1, 0]>
 // CHECK-LABEL: func.func @main

@@ -20,7 +20,7 @@ func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>}
 
 // -----
 
-// The devices of @b do not know when to stop.
+// The devices of @b cannot determine when the loop ends.
 sdy.mesh @a = <["x"=2]>
 sdy.mesh @b = <["x"=2], device_ids=[2, 3]>
 func.func @main(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@a, []>}, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{"x"}]>}) -> (tensor<f32>, tensor<8xf32>) {

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --shard-unify-meshes | FileCheck %s
 // RUN: shard-opt %s --split-input-file --shard-unify-meshes --shard-unify-meshes | FileCheck %s --check-prefix=TWICE
 
-// The main mesh is the one that most arguments and results are on. It comes first, and those that nothing refers to go.
+// The main mesh is the mesh of most arguments and results. It comes first, and unreferenced meshes are erased.
 // CHECK: module {
 // CHECK-NEXT: sdy.mesh @m = <["a"=2, "b"=3]>
 // CHECK-NEXT: sdy.mesh @reversed
@@ -22,10 +22,10 @@ func.func @main(%a: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}
     -> (tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}], replicated={"a", "b"}>}) {
   // CHECK-NEXT: stablehlo.add {{.*}}<[<@m, [{}, {"a"}]>]>
   %0 = stablehlo.add %a, %b {sdy.sharding = #sdy.sharding_per_value<[<@line, [{}, {"x":(1)2}]>]>} : tensor<12x6xf32>
-  // The devices of @transposed come in the order of the axes of @m the other way round.
+  // The devices of @transposed are in the order of the axes of @m, transposed.
   // CHECK-NEXT: sdy.sharding_constraint %{{.*}} <@m, [{"a"}, {"b", ?}]>
   %1 = sdy.sharding_constraint %0 <@transposed, [{"p"}, {"q", ?}]> : tensor<12x6xf32>
-  // Inside nobody sees the order of devices.
+  // The order of devices is not visible within the function.
   // CHECK-NEXT: sdy.reshard %{{.*}} <@m, [{"b"}, {"a"}]>
   %2 = sdy.reshard %1 <@reversed, [{"b"}, {"a"}]> : tensor<12x6xf32>
   // CHECK-NEXT: sdy.all_gather [{"b"}, {"a"}] %{{.*}} out_sharding=<@m, [{}, {}]>
@@ -34,7 +34,7 @@ func.func @main(%a: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}
   return %3 : tensor<12x6xf32>
 }
 
-// Who calls it does.
+// The order of devices is visible to callers.
 // CHECK-LABEL: func.func @order_of_signature
 // CHECK-SAME: %arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"a", ?}]>}
 // CHECK-SAME: %arg1: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{?}]>}
@@ -56,7 +56,7 @@ func.func private @private(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@rev
   return %a : tensor<12xf32>
 }
 
-// A body may ask for the number of its device.
+// A body may read its device number.
 // CHECK-LABEL: func.func @manual
 func.func @manual(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) -> (tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) {
   // CHECK-NEXT: %[[IN:.*]] = sdy.reshard %arg0 <@reversed, [{"b", "a"}]>
@@ -73,7 +73,7 @@ func.func @manual(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@m, [{}]>}) -
 
 // -----
 
-// Neither mesh is fine enough for the other one's axes.
+// Neither mesh has axes fine enough for those of the other.
 // CHECK: sdy.mesh @m_0 = <["x"=2, "a_0"=2, "b"=2]>
 // CHECK-NEXT: func.func @refined
 sdy.mesh @m = <["a"=4, "b"=2]>
@@ -97,7 +97,7 @@ func.func @refined(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}
 
 // -----
 
-// Axes that cut the devices otherwise are the same devices where these come in another order.
+// Axes that divide the devices differently become the same axes with another order of devices.
 // CHECK: sdy.mesh @m = <["a"=2, "b"=3]>
 // CHECK-NEXT: sdy.mesh @n_0 = <["a"=2, "b"=3], device_ids=[0, 2, 4, 1, 3, 5]>
 sdy.mesh @m = <["a"=2, "b"=3]>
@@ -113,7 +113,7 @@ func.func @cut_otherwise(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [{"
 
 // -----
 
-// Halves and thirds of one axis are those of two meshes that cut the devices otherwise. What shards nothing is on any.
+// Halves and thirds of one axis become axes of two meshes with different orders. A replicated tensor may be on either.
 // CHECK: sdy.mesh @m = <["a"=2, "b"=3]>
 // CHECK-NEXT: sdy.mesh @[[OTHER:.*]] = <["a"=2, "b"=3], device_ids=[0, 2, 4, 1, 3, 5]>
 sdy.mesh @m = <["a"=2, "b"=3]>
@@ -131,7 +131,7 @@ func.func @sub_axes_of_one(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@m, [
 
 // -----
 
-// What a collective leads from and to is on one mesh with its axes.
+// The operand and the result of a collective are on one mesh with the axes of the collective.
 // CHECK: sdy.mesh @n_0 = <["x_0"=2, "x_1"=2, "x_2"=3]>
 // CHECK: func.func @collective(%arg0: {{.*}}<@n_0, [{"x_0", "x_1"}]>}, %arg1: {{.*}}<@{{.*}}, [{"x_2", "x_0"}]>})
 sdy.mesh @n = <["x"=12]>
@@ -147,7 +147,7 @@ func.func @collective(%a: tensor<12xf32> {sdy.sharding = #sdy.sharding<@n, [{"x"
 
 // -----
 
-// What a function takes on one device and gives there is everywhere.
+// A tensor that a function takes and returns on one device is on all devices.
 // CHECK: sdy.mesh @one
 // CHECK-NEXT: func.func @single_device(%arg0: tensor<6xf32>, %arg1: {{.*}}<@m, [{"a"}]>}) -> tensor<6xf32>
 // CHECK-NEXT: stablehlo.negate {{.*}}<[<@one, []>]>
@@ -162,7 +162,7 @@ func.func @single_device(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@one, [
 
 // -----
 
-// One mesh stays as it is.
+// A single mesh is not changed.
 // CHECK: sdy.mesh @unused
 // CHECK: func.func @one_mesh({{.*}}<mesh<["a"=2]>, [{"a"}]>})
 sdy.mesh @unused = <["a"=2]>

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --symbol-dce --split-input-file | FileCheck %s
 
-// What is called, if only by way of others, stays, and so does what is public.
+// Functions that are called, directly or indirectly, stay, and so do public functions.
 // CHECK: sdy.mesh @mesh
 // CHECK: func.func @main
 // CHECK: func.func private @inner
@@ -24,7 +24,7 @@ func.func @other() {
 
 // -----
 
-// A private function that only itself or another dead one calls is dead.
+// A private function is dead if only itself or another dead function calls it.
 // CHECK: func.func @main
 // CHECK-NOT: func.func private
 func.func @main() {
@@ -41,7 +41,7 @@ func.func private @recursive() {
 
 // -----
 
-// References need not be calls.
+// References other than calls count, too.
 // CHECK: func.func @main
 // CHECK: func.func private @referenced
 // CHECK-NOT: func.func private @dead

@@ -10,7 +10,7 @@ func.func @even(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %0 : tensor<8xf32>
 }
 
-// Elementwise ops are padded with what they get. What is gathered is cut.
+// Elementwise ops are padded with the padding of their operands. Gathered tensors are sliced.
 // CHECK-LABEL: func @elementwise
 func.func @elementwise(%a: tensor<7xf32>) -> tensor<7xf32> {
   // CHECK-NEXT: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
@@ -26,7 +26,7 @@ func.func @elementwise(%a: tensor<7xf32>) -> tensor<7xf32> {
   return %2 : tensor<7xf32>
 }
 
-// What is reduced has the neutral element in its padding, that of the kind of reduction.
+// The padding of a reduced dimension is the neutral element of the reduction.
 // CHECK-LABEL: func @maximum
 func.func @maximum(%a: tensor<7x3xf32>, %init: tensor<f32>) -> tensor<3xf32> {
   %0 = sdy.all_slice [{"x"}, {}] %a out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x3xf32>
@@ -44,7 +44,7 @@ func.func @maximum(%a: tensor<7x3xf32>, %init: tensor<f32>) -> tensor<3xf32> {
   return %2 : tensor<3xf32>
 }
 
-// Zeros that are there already need no mask.
+// Padding that is already zero needs no mask.
 // CHECK-LABEL: func @sum_of_zeros
 func.func @sum_of_zeros(%a: tensor<7x3xf32>, %init: tensor<f32>) -> tensor<3xf32> {
   %0 = sdy.all_slice [{"x"}, {}] %a out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x3xf32>
@@ -54,7 +54,7 @@ func.func @sum_of_zeros(%a: tensor<7x3xf32>, %init: tensor<f32>) -> tensor<3xf32
   return %1 : tensor<3xf32>
 }
 
-// A body that is not known has the initial value for a neutral element.
+// For an unknown body, the initial value is the neutral element.
 // CHECK-LABEL: func @any_body
 func.func @any_body(%a: tensor<7xf32>, %init: tensor<f32>) -> tensor<f32> {
   %0 = sdy.all_slice [{"x"}] %a out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
@@ -69,7 +69,7 @@ func.func @any_body(%a: tensor<7xf32>, %init: tensor<f32>) -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
-// What needs all elements as they are has them whole, and its result is sharded after it.
+// Ops that need all elements run on the gathered tensor, and their result is sharded afterwards.
 // CHECK-LABEL: func @sorted
 func.func @sorted(%a: tensor<7x3xf32>) -> tensor<7x3xf32> {
   %0 = sdy.all_slice [{"x"}, {"y"}] %a out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<7x3xf32>
@@ -88,7 +88,7 @@ func.func @sorted(%a: tensor<7x3xf32>) -> tensor<7x3xf32> {
   return %3 : tensor<7x3xf32>
 }
 
-// An element of the input that padding of the input moves into the result is what the op pads with.
+// Padding of the input that the op would move into the result is replaced by the op's padding value.
 // CHECK-LABEL: func @pad_to_the_left
 func.func @pad_to_the_left(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %fill: tensor<f32>) -> tensor<7xf32> {
   // CHECK-NEXT: %[[CUT:.*]] = stablehlo.slice %arg0 [0:8]
@@ -100,7 +100,7 @@ func.func @pad_to_the_left(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %2 : tensor<7xf32>
 }
 
-// Indices stay within what there was, and padding of indices is nowhere.
+// Indices are clamped to the original bounds, and padding of indices is out of bounds.
 // CHECK-LABEL: func @gather_scatter
 func.func @gather_scatter(%a: tensor<7x3xf32>, %i: tensor<5xi32>) -> tensor<7x3xf32> {
   %0 = sdy.all_slice [{"x"}, {}] %a out_sharding=<@mesh, [{"x"}, {}]> : tensor<7x3xf32>
@@ -123,7 +123,7 @@ func.func @gather_scatter(%a: tensor<7x3xf32>, %i: tensor<5xi32>) -> tensor<7x3x
   return %5 : tensor<7x3xf32>
 }
 
-// Values go around a loop padded.
+// Loops carry padded values.
 // CHECK-LABEL: func @loop
 func.func @loop(%a: tensor<7xf32>, %n: tensor<i32>) -> tensor<7xf32> {
   %0 = sdy.all_slice [{"x"}] %a out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
@@ -146,7 +146,7 @@ func.func @loop(%a: tensor<7xf32>, %n: tensor<i32>) -> tensor<7xf32> {
   return %7 : tensor<7xf32>
 }
 
-// Inside of a manual computation other dimensions are padded as outside.
+// Inside of a manual computation, the other dimensions are padded as they are outside.
 // CHECK-LABEL: func @manual
 func.func @manual(%a: tensor<8x3xf32>) -> tensor<8x3xf32> {
   %0 = sdy.all_slice [{"x"}, {"y"}] %a out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<8x3xf32>
@@ -161,7 +161,7 @@ func.func @manual(%a: tensor<8x3xf32>) -> tensor<8x3xf32> {
   return %3 : tensor<8x3xf32>
 }
 
-// A dimension that stays sharded, in larger blocks: it is gathered for that.
+// A dimension that stays sharded, but in larger shards, is gathered first.
 // CHECK-LABEL: func @larger_blocks
 func.func @larger_blocks(%a: tensor<5xf32>) -> tensor<5xf32> {
   // CHECK: sdy.all_slice [{"y", "x"}] %{{.*}} : tensor<8xf32>

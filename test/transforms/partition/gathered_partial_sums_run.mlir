@@ -3,7 +3,7 @@
 // RUN: shard-run %s --pipeline="sdy-basic-propagate;spmdize" | FileCheck %s --check-prefix=RESULT
 // RUN: shard-run %s --pipeline="sdy-basic-propagate;spmdize{collectives=stablehlo}" | FileCheck %s --check-prefix=RESULT
 
-// The slice is local if its result stays partial along "c". The collective behind it gathers along "b" only, but its
+// The slice is local if its result stays partial along "c". The collective after it gathers along "b" only, but its
 // result is sharded along "c", so the partial sums are scattered there.
 
 // CHECK: %[[SCATTERED:.*]] = shard.reduce_scatter %{{.*}} grid_axes = [1] scatter_dim = 1

@@ -1,11 +1,11 @@
-// What is gathered because nothing else is known is remarked on, above a bound, on both targets and by Shardy's pipelines.
+// Tensors that are gathered for lack of a rule cause remarks, above a bound, on both targets and in Shardy's pipelines.
 
 // RUN: shard-opt %s --spmd-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefixes=ALL,UNKNOWN
 // RUN: shard-opt %s --spmd-pipeline=collectives=stablehlo -o /dev/null 2>&1 | FileCheck %s --check-prefixes=ALL,UNKNOWN
 // RUN: shard-opt %s --sdy-propagation-pipeline=enable-insert-explicit-collectives=true -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALL
 // RUN: shard-opt %s --shard-reshard -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALL
 
-// The bound can be set, and none turns remarks off.
+// The bound can be set, and `none` turns remarks off.
 // RUN: shard-opt %s --spmd-pipeline='remarks-above=2097152' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOTHING --allow-empty
 // RUN: shard-opt %s --spmd-pipeline='collectives=stablehlo remarks-above=none' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOTHING --allow-empty
 // RUN: shard-opt %s --sdy-propagation-pipeline='enable-insert-explicit-collectives=true remarks-above=none' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOTHING --allow-empty
@@ -16,7 +16,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The second sort is like the first.
+// The second sort is isomorphic to the first.
 // ALL: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 2,097,152 bytes (2 ops, the first of them here)
 // SMALL: 'stablehlo.sort' op has operand 0
 func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
@@ -34,7 +34,7 @@ func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0, %1 : tensor<1048576xf32>, tensor<1048576xf32>
 }
 
-// No rule: the op is computed whole.
+// An op without a rule is computed on gathered operands.
 // UNKNOWN: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is computed whole on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
 func.func @unknown(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<1048576xf32> {
   %0 = stablehlo.custom_call @whatever(%a) : (tensor<1048576xf32>) -> tensor<1048576xf32>

@@ -1,4 +1,4 @@
-// A device gets the shard opposite of a reversed dimension, if shards are even.
+// If shards are even, a device receives the opposite shard of a reversed dimension.
 
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --collectives=stablehlo %s | FileCheck %s

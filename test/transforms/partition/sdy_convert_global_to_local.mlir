@@ -6,7 +6,7 @@
 sdy.mesh @mesh = <["a"=2, "b"=3]>
 sdy.mesh @turned = <["a"=2, "b"=3], device_ids=[5, 4, 3, 2, 1, 0]>
 
-// Numbers of channels go on behind those that there are.
+// New channels are numbered after the existing ones.
 // CHECK-LABEL: func @product(
 // CHECK-SAME:      %[[L:.*]]: tensor<3x4xf32> {{{.*}}}, %[[R:.*]]: tensor<4x5xf32> {{{.*}}}) -> (tensor<3x5xf32>
 // CHECK-NEXT:    %[[DOT:.*]] = stablehlo.dot_general %[[L]], %[[R]], contracting_dims = [1] x [0]
@@ -146,7 +146,7 @@ func.func private @step(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %x : tensor<4xf32>
 }
 
-// All devices get what the first one draws.
+// All devices receive the numbers that the first one draws.
 // CHECK-LABEL: func @drawn(
 // CHECK:         %[[DRAWN:.*]] = stablehlo.rng %{{.*}} : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
 // CHECK:         %[[FLAGS:.*]] = stablehlo.constant dense<[true, false, false, false, false, false]> : tensor<6xi1>
@@ -163,7 +163,7 @@ func.func @drawn(%low: tensor<f32>, %high: tensor<f32>) -> (tensor<4xf32> {sdy.s
   return %0 : tensor<4xf32>
 }
 
-// Each device draws all bits and takes its own.
+// Each device draws all bits and slices its own.
 // CHECK-LABEL: func @bits(
 // CHECK:         %{{.*}}, %[[ALL:.*]] = stablehlo.rng_bit_generator %{{.*}} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xi32>)
 // CHECK:         stablehlo.dynamic_slice %[[ALL]], %{{.*}}, sizes = [2]

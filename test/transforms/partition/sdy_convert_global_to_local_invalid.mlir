@@ -159,7 +159,7 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Of a rule that somebody wrote: slices of two elements may begin in one block and end in the other.
+// An error of a partition rule: slices of two elements may start in one shard and end in the next.
 func.func @gather(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<3x1xi32>) -> tensor<3x2x4xf32> {
   // expected-error@+1 {{'stablehlo.gather' cannot be partitioned: its slices reach over blocks of dimension 0}}
   %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 4>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}], unreduced={"x"}>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [k, l])->([k, m, j]) {i=8, j=4, k=3, l=1, m=2} reduction={i}, custom>} : (tensor<8x4xf32>, tensor<3x1xi32>) -> tensor<3x2x4xf32>

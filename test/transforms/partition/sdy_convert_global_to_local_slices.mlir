@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["a"=2, "b"=3]>
 
-// Every block of the result is in the same block of the operand, and at the same place in it.
+// Every shard of the result is in the same shard of the operand, at the same position.
 // CHECK-LABEL: func @at_the_same_place(
 // CHECK-NEXT:    %[[EVERY:.*]] = stablehlo.slice %arg0 [1:6:2, 0:2] : (tensor<6x2xf32>) -> tensor<3x2xf32>
 // CHECK-NEXT:    %[[THIRD:.*]] = stablehlo.slice %arg0 [1:6:3, 1:2:2] : (tensor<6x2xf32>) -> tensor<2x1xf32>
@@ -15,7 +15,7 @@ func.func @at_the_same_place(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<
   return %0, %1 : tensor<6x6xf32>, tensor<4x3xf32>
 }
 
-// The first block has the end of its block, the second one the beginning.
+// The first shard takes the end of its operand shard, the second one the beginning.
 // CHECK-LABEL: func @at_other_places(
 // CHECK:         stablehlo.constant dense<[3, 3, 3, 1, 1, 1]> : tensor<6xi64>
 // CHECK:         %[[STRETCH:.*]] = stablehlo.dynamic_slice %arg0, %{{.*}}, %{{.*}}, sizes = [3, 6]
@@ -27,7 +27,7 @@ func.func @at_other_places(%x: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m
   return %0 : tensor<4x6xf32>
 }
 
-// Operands are whole: every device writes everything, and takes its block.
+// Operands are replicated: every device computes the entire result and slices its shard.
 // CHECK-LABEL: func @whole_scatter(
 // CHECK:         %[[ALL:.*]] = "stablehlo.scatter"(%arg0, %arg1, %arg2)
 // CHECK:         }) : (tensor<12xf32>, tensor<5x1xi32>, tensor<5xf32>) -> tensor<12xf32>

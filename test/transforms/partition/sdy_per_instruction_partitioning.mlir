@@ -5,7 +5,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// The sum over "y" is inside; the sum with the bias is another op.
+// The sum over "y" is in the manual computation; the sum with the bias is another op.
 // CHECK-LABEL: func @dot
 // CHECK-NEXT: %[[DOT:.*]] = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"x"}, {"y"}]>, <@mesh, [{"y"}, {}]>]
 // CHECK-SAME:   out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%[[A:.*]]: tensor<2x2xf32>, %[[B:.*]]: tensor<2x6xf32>) {
@@ -27,7 +27,7 @@ func.func @dot(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, 
   return %1 : tensor<4x6xf32>
 }
 
-// Three rows on two devices: one of padding, which is cut off after.
+// Three rows on two devices need one row of padding, which is sliced off afterwards.
 // CHECK-LABEL: func @uneven_dot
 // CHECK: %[[EVEN:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0, 0], high = [1, 0], interior = [0, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
 // CHECK-NEXT: %[[DOT:.*]] = sdy.manual_computation(%[[EVEN]], %arg1)
@@ -53,7 +53,7 @@ func.func @slice(%a: tensor<10xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
   return %0 : tensor<6xf32>
 }
 
-// The device opposite gets the reversed block.
+// The opposite device receives the reversed shard.
 // ALL-LABEL: func @reverse
 // ALL-NEXT: sdy.manual_computation(%arg0)
 // ALL-NEXT: %[[BLOCK:.*]] = stablehlo.reverse %{{.*}}, dims = [0] : tensor<4xf32>
@@ -74,7 +74,7 @@ func.func @reshard(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8x8xf32>
 }
 
-// A splat is one on each device; the elements of another constant are cut out there.
+// A splat is a splat on each device; another constant is sliced on each device.
 // ALL-LABEL: func @constants
 // ALL: stablehlo.constant dense<1.000000e+00> : tensor<2xf32>
 // ALL: %[[ALL:.*]] = stablehlo.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
@@ -85,7 +85,7 @@ func.func @constants() -> (tensor<4xf32>, tensor<4xf32>) {
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Padding is the least there is where the largest is looked for.
+// The padding of a maximum is the smallest value.
 // ALL-LABEL: func @largest
 // ALL: %[[EVEN:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0], high = [1]
 // ALL-NEXT: sdy.manual_computation(%[[EVEN]], %{{.*}})

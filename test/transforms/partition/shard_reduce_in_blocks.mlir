@@ -12,7 +12,7 @@ func.func @product(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1 : tensor<8xf32>
 }
 
-// What else takes the gathered tensor keeps it.
+// Another user keeps the gathered tensor.
 // CHECK-LABEL: func @another_user
 func.func @another_user(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> (tensor<8x1xf32>, tensor<8x16xf32>) {
   // CHECK: %[[WHOLE:.*]] = sdy.reshard
@@ -23,7 +23,7 @@ func.func @another_user(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %1, %0 : tensor<8x1xf32>, tensor<8x16xf32>
 }
 
-// A sum is a partial value of sdy: whoever has put a reshard there wants it.
+// A sum can be a partial value of sdy, so a reshard before it is intentional.
 // CHECK-LABEL: func @sum
 func.func @sum(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x1xf32> {
   // CHECK: %[[WHOLE:.*]] = sdy.reshard
@@ -33,7 +33,7 @@ func.func @sum(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
   return %1 : tensor<8x1xf32>
 }
 
-// More than the reduced dimension is gathered, and a loop that is no reduction of its output.
+// Unchanged: more than the reduced dimension is gathered, and a loop does not reduce its output.
 // CHECK-LABEL: func @others
 func.func @others(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> (tensor<8x1xf32>, tensor<8xf32>) {
   %one = arith.constant dense<1.0> : tensor<8xf32>

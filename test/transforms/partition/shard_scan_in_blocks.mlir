@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// Each block on its own, then the totals: those of the three blocks before the last are all that anyone waits for.
+// Each block is scanned separately, then the totals: only those of the three blocks before the last are needed.
 // CHECK-LABEL: func @sum
 // CHECK-SAME:   (%[[A:.*]]: tensor<16x6xf32>
 // CHECK:      %[[ZERO:.*]] = stablehlo.constant
@@ -29,7 +29,7 @@ func.func @sum(%a: tensor<16x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", 
   return %0 : tensor<16x6xf32>
 }
 
-// From the end, in blocks of which the last one is not full. Another dimension stays as it is sharded.
+// A scan from the end, whose last block is not full. The sharding of another dimension stays.
 // CHECK-LABEL: func @reverse_maximum
 // CHECK:      stablehlo.pad %{{.*}}, low = [0, 0], high = [0, 1], {{.*}} -> tensor<4x14xi32>
 // CHECK:      tensor<4x14xi32>) -> tensor<4x2x7xi32>
@@ -49,8 +49,8 @@ func.func @reverse_maximum(%a: tensor<4x13xi32> {sdy.sharding = #sdy.sharding<@m
   return %0 : tensor<4x13xi32>
 }
 
-// An initial value that is counted with every element of the result, a sum of something else than elements, windows
-// that do not go to the end, and a dimension that is whole stay as they are.
+// Unchanged: an initial value that counts with every element of the result, a sum of values other than elements,
+// windows that do not extend to the end, and a dimension that is not sharded.
 // CHECK-LABEL: func @others
 // CHECK-COUNT-4: "stablehlo.reduce_window"(%arg0,
 // CHECK-NOT: reduce_window
@@ -81,7 +81,7 @@ func.func @others(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %0, %1, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// What stays does not keep what is behind it: what changes its sharding, and what has as many elements as blocks.
+// Scans that change their sharding, or that have one element per block, stay, but a scan after them is split.
 // CHECK-LABEL: func @behind_others
 // CHECK:         "stablehlo.reduce_window"(%arg0
 // CHECK:         "stablehlo.reduce_window"(%arg1

@@ -36,7 +36,7 @@ func.func @argmax(%a: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, 
   return %0#0, %0#1 : tensor<6xf32>, tensor<6xi32>
 }
 
-// The last block is filled with initial values.
+// The last block is padded with initial values.
 // CHECK-LABEL: func @uneven_argmax(
 // CHECK:         stablehlo.pad %arg0, %{{.*}}, low = [0, 0], high = [0, 1], interior = [0, 0]
 // CHECK:         stablehlo.reduce({{.*}}) across dimensions = [2]
@@ -59,7 +59,7 @@ func.func @uneven_argmax(%a: tensor<6x7xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %0#0, %0#1 : tensor<6xf32>, tensor<6xi32>
 }
 
-// An all-reduce of `shard` has products, partial values of sdy have not.
+// An all-reduce of `shard` supports products, but partial values of sdy do not.
 // CHECK-LABEL: func @product(
 // SHARD:         stablehlo.reduce({{.*}}) applies stablehlo.multiply across dimensions = [1] : (tensor<6x8xf32>
 // HLO:           stablehlo.reduce({{.*}}) applies stablehlo.multiply across dimensions = [2]
@@ -69,7 +69,7 @@ func.func @product(%a: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y
   return %0 : tensor<6xf32>
 }
 
-// Another initial value would be in the product several times; one that is not known could be.
+// Another initial value would be multiplied several times, and an unknown one might be.
 // CHECK-LABEL: func @other_initial_values(
 // CHECK-COUNT-2: stablehlo.reduce({{.*}}) applies stablehlo.multiply across dimensions = [1] : (tensor<6x8xf32>
 // CHECK-NOT:     stablehlo.reduce
@@ -81,7 +81,7 @@ func.func @other_initial_values(%a: tensor<6x8xf32> {sdy.sharding = #sdy.shardin
   return %0, %1 : tensor<6xf32>, tensor<6xf32>
 }
 
-// A sum has a collective, and what is not sharded is in one block.
+// Unchanged: a sum has a collective, and a dimension that is not sharded has one block.
 // CHECK-LABEL: func @left_alone(
 // CHECK:         stablehlo.reduce({{.*}}) applies stablehlo.add across dimensions = [1] : (tensor<6x8xf32>
 // CHECK:         stablehlo.reduce({{.*}}) applies stablehlo.multiply across dimensions = [0] : (tensor<6x8xf32>

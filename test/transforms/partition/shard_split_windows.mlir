@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["h"=4]>
 
-// Rows of neighbours are put around each shard of the image, and shards become features, which are contracted.
+// Rows of neighbours are added around each shard of the image, and shards become features, which are contracted.
 // CHECK-LABEL: func.func @kernel_gradient
 // CHECK: %[[SHARDS:.*]] = stablehlo.reshape %arg0 {{.*}}[{}, {"h"}, {}, {}, {}]{{.*}}-> tensor<1x4x2x9x2xf32>
 // CHECK: %[[LAST:.*]] = stablehlo.slice %[[SHARDS]] [0:1, 0:4, 1:2, 0:9, 0:2]
@@ -18,7 +18,7 @@ func.func @kernel_gradient(%image: tensor<1x8x9x2xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<3x3x2x3xf32>
 }
 
-// Not where shards are uneven,
+// Unchanged if shards are uneven,
 // CHECK-LABEL: func.func @uneven
 // CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
 func.func @uneven(%image: tensor<1x6x9x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x6x9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x2x3xf32> {
@@ -26,7 +26,7 @@ func.func @uneven(%image: tensor<1x6x9x2xf32> {sdy.sharding = #sdy.sharding<@mes
   return %0 : tensor<3x3x2x3xf32>
 }
 
-// nor where the result, which is reduced, is larger than what would be gathered.
+// or if the result, which is reduced, is larger than the tensor that would be gathered.
 // CHECK-LABEL: func.func @large_result
 // CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
 func.func @large_result(%image: tensor<1x8x1x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x8x1x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x1x32x3xf32> {
@@ -34,7 +34,7 @@ func.func @large_result(%image: tensor<1x8x1x32xf32> {sdy.sharding = #sdy.shardi
   return %0 : tensor<3x1x32x3xf32>
 }
 
-// A pad with what windows are padded with is their padding,
+// A pad with the padding value of windows becomes padding of the windows,
 // CHECK-LABEL: func.func @pad_of_sum
 // CHECK-NOT: stablehlo.pad
 // CHECK: "stablehlo.reduce_window"(%arg0, {{.*}}padding = dense<1>
@@ -49,7 +49,7 @@ func.func @pad_of_sum(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1 : tensor<8xf32>
 }
 
-// whatever constant of that value it is,
+// also if it uses another constant of that value,
 // CHECK-LABEL: func.func @pad_with_another_zero
 // CHECK-NOT: stablehlo.pad
 // CHECK: "stablehlo.reduce_window"(%arg0, {{.*}}padding = dense<1>
@@ -65,7 +65,7 @@ func.func @pad_with_another_zero(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding
   return %1 : tensor<8xf32>
 }
 
-// one with anything else is not,
+// but not if it uses another value,
 // CHECK-LABEL: func.func @pad_with_ones
 // CHECK: %[[PADDED:.*]] = stablehlo.pad %arg0
 // CHECK: "stablehlo.reduce_window"(%[[PADDED]]
@@ -81,7 +81,7 @@ func.func @pad_with_ones(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   return %1 : tensor<8xf32>
 }
 
-// nor is one where it is not known what windows are padded with.
+// and not if the padding value of the windows is unknown.
 // CHECK-LABEL: func.func @pad_of_unknown
 // CHECK: stablehlo.pad %arg0
 func.func @pad_of_unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}, %initial: tensor<f32>) -> tensor<8xf32> {
@@ -95,7 +95,7 @@ func.func @pad_of_unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh,
   return %1 : tensor<8xf32>
 }
 
-// Windows scatter into the first row of the next shard, which is added there.
+// Windows scatter into the first row of the next shard, where the values are added.
 // CHECK-LABEL: func.func @max_pool_gradient
 // CHECK: "stablehlo.select_and_scatter"
 // CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"h"}, {}]>]>} : (tensor<4x5xf32>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x5xf32>

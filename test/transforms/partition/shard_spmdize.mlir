@@ -35,7 +35,7 @@
 // GRID2: %[[R:.*]] = shard.all_gather %{{.*}} grid_axes = [0] gather_axis = 0 : tensor<4x8xf32> -> tensor<8x8xf32>
 // GRID2-NEXT: return %[[R]]
 
-// Two ops that need the same blocks share the collective.
+// Two ops that need the same shards share the collective.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @shared

@@ -2,7 +2,7 @@
 // RUN: FileCheck %s --check-prefix=JSON < %t.json
 // RUN: not shard-opt %s --shard-write-certificate 2>&1 | FileCheck %s --check-prefix=FILE
 
-// The module stays as it is; sub-axes are axes of their own.
+// The module is not changed; sub-axes are listed as separate axes.
 // CHECK: stablehlo.while
 
 // JSON: {"mesh":{{\[\[}}"x:(1)2",2],["x:(2)2",2],["y",3]]

@@ -1,10 +1,10 @@
 // RUN: shard-opt %s --split-input-file --spmd-pipeline --shard-communication-report 2>&1 >/dev/null | FileCheck %s
 // RUN: shard-opt %s --split-input-file --spmd-pipeline | FileCheck %s --check-prefix=LOCAL
 
-// Programs as torch-mlir writes them: one tensor without content for each type, and one fill of it, are the inits of
-// all that has that type. That does not tie weights to activations.
+// In programs of torch-mlir, one empty tensor of each type, and one fill of it, are the inits of all ops of that type.
+// This does not tie weights to activations.
 
-// Data parallel, the weights constants: nothing moves, and the weights stay whole.
+// Data parallelism with constant weights: no communication is needed, and the weights stay replicated.
 sdy.mesh @mesh = <["data"=2]>
 
 // CHECK: no collectives
@@ -27,7 +27,7 @@ func.func @main(%x: tensor<32x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"da
 
 // -----
 
-// Tensor parallel by rows and columns: the sum of the second product is all that moves.
+// Tensor parallelism by rows and columns: only the sum of the second product is communicated.
 sdy.mesh @mesh = <["data"=2, "model"=2]>
 #matrix = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d1)>
@@ -56,7 +56,7 @@ func.func @main(%x: tensor<32x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"da
 
 // -----
 
-// Positions and a mask made of them, for two tensors that have nothing else in common: each device makes what it needs.
+// Positions and a mask computed from them, used by two otherwise unrelated tensors: each device computes its part.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 #vector = affine_map<(d0, d1) -> (d1)>
 #first = affine_map<(d0, d1) -> (d0)>

@@ -1,7 +1,7 @@
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 // RUN: shard-run %s | FileCheck %s
 
-// What one device computes from what all devices have parts of, and what it takes and gives back.
+// One device computes on tensors that are sharded over all devices, and takes and returns tensors of its own.
 // CHECK: result
 // CHECK-COUNT-2: OK
 sdy.mesh @m = <["a"=2, "b"=2]>

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// Tensors without elements, sharded along what they do not have, and complex numbers, on both engines.
+// Tensors without elements, sharded along empty dimensions, and complex numbers, on both engines.
 // CHECK: compared with it on one, without sharding:
 // CHECK: 0       tensor<0x6xf32> {{.*}}OK
 // CHECK: 1       tensor<6xf32> {{.*}}OK

@@ -4,7 +4,7 @@
 
 // OPTION: error: {{.*}}'nccl'
 
-// The contracted dimension is sharded along "y", so the partial products are added up along it.
+// The contracted dimension is sharded along "y", so the partial products are summed along "y".
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 

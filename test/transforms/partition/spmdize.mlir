@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// The mesh is a grid, functions take and return blocks, and nothing of sdy is left.
+// The mesh becomes a grid, functions take and return shards, and nothing of sdy is left.
 // CHECK-LABEL: module
 // CHECK-NOT: sdy
 // CHECK: shard.grid @mesh(shape = 2x4)
@@ -15,7 +15,7 @@ func.func @elementwise(%a: tensor<8x8xf32> {jax.kept, sdy.sharding = #sdy.shardi
   return %0 : tensor<8x8xf32>
 }
 
-// What an axis leaves one dimension for, another, goes there by one exchange.
+// An axis that moves from one dimension to another needs one all-to-all.
 // CHECK-LABEL: func.func @reshards(%arg0: tensor<128x1024xf32>)
 // CHECK-NEXT: %[[S:.*]] = shard.all_to_all %arg0 on @mesh grid_axes = [1] split_axis = 1 concat_axis = 0 : tensor<128x1024xf32> -> tensor<512x256xf32>
 // CHECK-NEXT: %[[T:.*]] = shard.all_to_all %[[S]] on @mesh grid_axes = [0] split_axis = 1 concat_axis = 0 : tensor<512x256xf32> -> tensor<1024x128xf32>
@@ -28,7 +28,7 @@ func.func @reshards(%a: tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mes
   return %0, %1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
-// A gather along axes that are not in the order of the grid is one gather for each.
+// A gather along axes that are not in the order of the grid becomes one gather for each axis.
 // CHECK-LABEL: func.func @descending(%arg0: tensor<2xf32>)
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0 on @mesh grid_axes = [0] gather_axis = 0 : tensor<2xf32> -> tensor<4xf32>
 // CHECK-NEXT: %[[H:.*]] = shard.all_gather %[[G]] on @mesh grid_axes = [1] gather_axis = 0 : tensor<4xf32> -> tensor<16xf32>
@@ -37,7 +37,7 @@ func.func @descending(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %a : tensor<16xf32>
 }
 
-// What is added along an axis that nothing lies along is sliced first.
+// An axis that the source does not use is sliced first.
 // CHECK-LABEL: func.func @slice_first(%arg0: tensor<8x8xf32>)
 // CHECK-NEXT: %[[S:.*]] = shard.all_slice %arg0 on @mesh grid_axes = [1] slice_axis = 1 : tensor<8x8xf32> -> tensor<8x2xf32>
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %[[S]] on @mesh grid_axes = [0] gather_axis = 0 : tensor<8x2xf32> -> tensor<16x2xf32>
@@ -47,7 +47,7 @@ func.func @slice_first(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh,
   return %a : tensor<16x8xf32>
 }
 
-// Partial sums are reduced; what devices begin with is counted once, here by the first along the axis.
+// Partial sums are reduced; the initial values are counted once, here by the first device along the axis.
 // CHECK-LABEL: func.func @accumulated(%arg0: tensor<8x4xf32>, %arg1: tensor<4x8xf32>, %arg2: tensor<8x8xf32>)
 // CHECK: %[[I:.*]] = shard.process_multi_index on @mesh axes = [1] : index
 // CHECK: %[[F:.*]] = arith.cmpi eq, %[[I]]
@@ -62,7 +62,7 @@ func.func @accumulated(
   return %0 : tensor<8x8xf32>
 }
 
-// A maximum may begin with the same value anywhere.
+// A maximum may have the same initial value on every device.
 // CHECK-LABEL: func.func @maximum
 // CHECK-NOT: arith.select
 // CHECK: shard.all_reduce %{{.*}} on @mesh grid_axes = [0] reduction = max : tensor<8xf32> -> tensor<8xf32>
@@ -71,7 +71,7 @@ func.func @maximum(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8xf32>
 }
 
-// A reduction that is written out is not done twice.
+// A reduction that is already explicit is not repeated.
 // CHECK-LABEL: func.func @written_out
 // CHECK: shard.all_reduce
 // CHECK-NOT: shard.all_reduce
@@ -84,7 +84,7 @@ func.func @written_out(
   return %1 : tensor<8x8xf32>
 }
 
-// What sdy has no word for is put together at once.
+// Reductions that sdy cannot express are combined immediately.
 // CHECK-LABEL: func.func @product
 // CHECK: stablehlo.reduce
 // CHECK-NEXT: shard.all_reduce {{.*}} reduction = product
@@ -95,7 +95,7 @@ func.func @product(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %1 : tensor<8xf32>
 }
 
-// A splat is as well a smaller splat; other constants are cut.
+// A splat becomes a smaller splat; other constants are sliced.
 // CHECK-LABEL: func.func @constants
 // CHECK-NEXT: arith.constant dense<1.000000e+00> : tensor<4xf32>
 // CHECK-NEXT: %[[C:.*]] = stablehlo.constant dense<[1, 2, 3, 4]> : tensor<4xi32>
@@ -106,7 +106,7 @@ func.func @constants() -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %0, %1 : tensor<8xf32>, tensor<4xi32>
 }
 
-// Indices of a sharded loop are those of the block.
+// Indices of a sharded loop include the offset of the shard.
 // CHECK-LABEL: func.func @indices
 // CHECK: %[[I:.*]]:2 = shard.process_multi_index on @mesh axes = [1, 0] : index, index
 // CHECK: arith.muli %[[I]]#0
@@ -127,7 +127,7 @@ func.func @indices() -> (tensor<16xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %1 : tensor<16xi32>
 }
 
-// An op that no tensor of which is sharded need not be known.
+// An op without sharded tensors needs no rule.
 // CHECK-LABEL: func.func @whole
 // CHECK-NEXT: tensor.extract %arg0
 func.func @whole(%a: tensor<8xf32>, %i: index) -> f32 {
@@ -135,7 +135,7 @@ func.func @whole(%a: tensor<8xf32>, %i: index) -> f32 {
   return %0 : f32
 }
 
-// A call brings its operands to where the callee takes them.
+// The operands of a call are resharded to the shardings of the callee's arguments.
 // CHECK-LABEL: func.func @caller(%arg0: tensor<8xf32>) -> tensor<4xf32> {
 // CHECK-NEXT: %[[S:.*]] = shard.all_slice %arg0 on @mesh grid_axes = [0] slice_axis = 0
 // CHECK-NEXT: call @callee(%[[S]]) : (tensor<4xf32>) -> tensor<8xf32>
@@ -152,7 +152,7 @@ func.func private @callee(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 // -----
 
-// Where a sharding uses a part of an axis, the grid has an axis for it.
+// If a sharding uses a sub-axis, the grid has a separate axis for it.
 sdy.mesh @mesh = <["x"=8, "y"=2]>
 
 // CHECK: shard.grid @mesh(shape = 2x2x2x2)
@@ -166,7 +166,7 @@ func.func @sub_axes(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 // -----
 
-// Without a mesh there is nothing to do, and a module without shardings is its own local program.
+// Without a mesh, the module is not changed: a module without shardings is its own local program.
 // CHECK-LABEL: func.func @no_mesh(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK-NEXT: arith.negf %arg0 : tensor<8xf32>
 func.func @no_mesh(%a: tensor<8xf32>) -> tensor<8xf32> {
@@ -178,7 +178,7 @@ func.func @no_mesh(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// What a device does not have is zero before it is added up.
+// Values that a device lacks are zero before the sum.
 // CHECK-LABEL: func.func @gathered_rows
 // CHECK:         %[[ROWS:.*]] = "stablehlo.gather"(%{{.*}}) {{.*}} (tensor<4x6xf32>, tensor<5xi32>) -> tensor<5x6xf32>
 // CHECK:         %[[OWN:.*]] = stablehlo.select %{{.*}}, %[[ROWS]], %{{.*}}
@@ -194,7 +194,7 @@ func.func @gathered_rows(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 sdy.mesh @mesh = <["x"=2]>
 
-// A dimension keeps its size, and its elements move over the borders of blocks.
+// A dimension keeps its size, but its elements move across shards.
 // CHECK-LABEL: func.func @moved_by_a_pad
 // CHECK: shard.all_gather
 // CHECK: tensor.pad {{.*}} low[-1, 0] high[1, 0]
@@ -211,7 +211,7 @@ func.func @moved_by_a_pad(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mes
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What the first collective does not reduce stays partial until the second one reduces it.
+// Sums that the first collective does not reduce stay partial until the second one reduces them.
 // CHECK-LABEL: func.func @reduced_in_two_steps
 // CHECK: %[[PARTIAL:.*]] = stablehlo.dot
 // CHECK-NEXT: %[[HALF:.*]] = shard.reduce_scatter %[[PARTIAL]] on @mesh grid_axes = [0]

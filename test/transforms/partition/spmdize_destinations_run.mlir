@@ -2,8 +2,8 @@
 // RUN: shard-opt %s --spmd-pipeline | FileCheck %s --check-prefix=LOCAL
 // RUN: shard-opt %s --spmd-pipeline | shard-opt --pass-pipeline='builtin.module(func.func(convert-shard-to-mpi,canonicalize))' | FileCheck %s --check-prefix=LOWERED
 
-// A feed-forward layer with a destination for its result: the destination is sharded as the result, and nothing is moved
-// for it. A caller's schedule can bufferize it in place.
+// A feed-forward layer with a destination for its result: the destination has the sharding of the result and needs no
+// communication. A caller's schedule can bufferize it in place.
 // CHECK-COUNT-2: OK
 // LOCAL-LABEL: func.func @main
 // LOCAL: shard.all_gather %arg0 on @grid grid_axes = [0] gather_axis = 1

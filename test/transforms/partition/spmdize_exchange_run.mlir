@@ -1,7 +1,7 @@
 // RUN: shard-run %s --communication-report=- | FileCheck %s
 
-// Shards of 600x600 and of 400x900 do not nest: tiles of what two have in common go directly from device to device, and
-// no device receives more than it lacks.
+// Shards of 600x600 and of 400x900 do not nest: tiles that two shards have in common go directly from device to device,
+// and no device receives more than it lacks.
 // CHECK: tensor<1200x1800xf32> {{.*}} 0.00e+00 {{.*}} OK
 // CHECK: tensor<7x10xf32> {{.*}} 0.00e+00 {{.*}} OK
 // CHECK: recv {{ +}}x=2 y=3

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --spmdize | FileCheck %s
 
-// Two products are alike but for the number that they begin with, which counts once.
+// Two products differ only in their initial values, which are counted once.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main

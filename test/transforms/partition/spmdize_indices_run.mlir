@@ -5,8 +5,8 @@
 // RUN: shard-opt %s --spmd-pipeline | FileCheck %s --check-prefix=LOCAL
 // RUN: shard-opt %s --spmd-pipeline='collectives=stablehlo' | FileCheck %s --check-prefix=LOCAL
 
-// Slices, concatenations, gathers and sorts along dimensions in blocks: of the large tensors nothing is gathered. Blocks
-// are not even, and indices point out of the tensors on both sides.
+// Slices, concatenations, gathers and sorts along sharded dimensions, without gathers of the large tensors. Shards are
+// uneven, and indices are out of bounds on both sides.
 // CHECK: result
 // CHECK-COUNT-13: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -27,7 +27,7 @@ func.func @main(
   %before = stablehlo.constant dense<-2> : tensor<i32>
   %inside = stablehlo.constant dense<200> : tensor<i32>
   %behind = stablehlo.constant dense<402> : tensor<i32>
-  // Each device finds what is in its block, and all add up what they have found.
+  // Each device finds the elements in its shard, and the devices sum their results.
   %0 = stablehlo.dynamic_slice %a, %before, %before, sizes = [3, 8]
       : (tensor<403x8xf32>, tensor<i32>, tensor<i32>) -> tensor<3x8xf32>
   %1 = stablehlo.dynamic_slice %a, %inside, %before, sizes = [3, 8]
@@ -37,13 +37,13 @@ func.func @main(
   %3 = stablehlo.slice %a [200:204, 0:8] : (tensor<403x8xf32>) -> tensor<4x8xf32>
   %4 = stablehlo.slice %b [99:300:200, 0:8] : (tensor<400x8xf32>) -> tensor<2x8xf32>
   %5 = stablehlo.slice %a [402:403, 0:8] : (tensor<403x8xf32>) -> tensor<1x8xf32>
-  // Neighbours exchange what a block of the result needs more.
+  // Neighbours exchange the elements that a shard of the result needs in addition.
   %6 = stablehlo.slice %a [3:403, 0:8] : (tensor<403x8xf32>) -> tensor<400x8xf32>
   %7 = stablehlo.slice %a [0:403:2, 0:8] : (tensor<403x8xf32>) -> tensor<202x8xf32>
   %begin = stablehlo.slice %a [0:3, 0:8] : (tensor<403x8xf32>) -> tensor<3x8xf32>
   %8 = stablehlo.concatenate %6, %begin, dim = 0 : (tensor<400x8xf32>, tensor<3x8xf32>) -> tensor<403x8xf32>
   %9 = stablehlo.concatenate %4, %a, dim = 0 : (tensor<2x8xf32>, tensor<403x8xf32>) -> tensor<405x8xf32>
-  // Along the other dimension there is nothing to exchange.
+  // Along the other dimension, no exchange is needed.
   %10 = stablehlo.concatenate %a, %a, dim = 1 : (tensor<403x8xf32>, tensor<403x8xf32>) -> tensor<403x16xf32>
   %11 = "stablehlo.sort"(%a) <{dimension = 1 : i64, is_stable = true}> ({
   ^bb0(%left: tensor<f32>, %right: tensor<f32>):

@@ -115,7 +115,7 @@ func.func @callback(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 
 // -----
 
-// Of a rule that somebody wrote: devices exchange rows, and columns are taken for elements.
+// An error of a partition rule: devices exchange rows, and windows along columns reach over shards.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @windows_behind_exchanged_rows(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {

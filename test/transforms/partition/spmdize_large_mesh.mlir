@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --shard-spmdize --split-input-file | FileCheck %s
 // RUN: shard-opt %s --shard-spmdize --split-input-file --shard-communication-report -o /dev/null 2>&1 | FileCheck %s --check-prefix=BYTES
 
-// On a mesh of five axes a reshard is two rounds of tiles, each device's from two others: never a gather.
+// On a mesh of five axes a reshard is two rounds of tiles: each device receives from two others, without a gather.
 // CHECK-LABEL: shard.grid @mesh(shape = 4x4x2x8x2)
 // CHECK-NOT: all_gather
 // CHECK: shard.all_slice %arg0 on @mesh grid_axes = [4] slice_axis = 1
@@ -17,7 +17,7 @@ func.func @main(%a: tensor<512x1024x4096xbf16> {sdy.sharding = #sdy.sharding<@me
 
 // -----
 
-// Where axes of equal sizes change places, positions along them do, and the other axes are not in the groups.
+// If axes of equal sizes change places, their positions are swapped, and the groups exclude the other axes.
 // CHECK-LABEL: shard.grid @swap(shape = 2x3x2)
 // CHECK: %[[AT:.*]]:3 = shard.process_multi_index on @swap axes = [0, 1, 2]
 // CHECK-NOT: arith
@@ -33,7 +33,7 @@ func.func @main(%a: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@swap, [{"x"}
 
 // -----
 
-// All-to-alls between two pairs of dimensions are one, among the devices along the axes of both.
+// All-to-alls between two pairs of dimensions become one, in groups along the axes of both.
 // CHECK-LABEL: shard.grid @two(shape = 2x2)
 // CHECK: shard.all_to_all {{.*}} grid_axes = [0, 1] split_axis = 0 concat_axis = 0 : tensor<4x
 // CHECK-NOT: shard.all_to_all

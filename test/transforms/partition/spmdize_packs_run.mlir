@@ -20,7 +20,7 @@ func.func @tiles(%x: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<16x12xf32>
 }
 
-// A shard of what is inside of a tile is none of the dimension.
+// A shard of the elements within tiles is not a shard of the dimension.
 // CHECK-LABEL: func.func @inside
 // CHECK: linalg.pack {{.*}} : tensor<16x12xf32> -> tensor<4x12x4xf32>
 func.func @inside(%x: tensor<16x12xf32>)
@@ -39,7 +39,7 @@ func.func @padded(%x: tensor<15x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0 : tensor<8x12x2xf32>
 }
 
-// Channels and images go through the transforms.
+// Channels and images stay sharded through the transforms.
 // CHECK-LABEL: func.func @winograd(%arg0: tensor<1x10x10x3xf32>)
 // CHECK-NOT: all_gather
 // CHECK: linalg.winograd_input_transform {{.*}} -> tensor<6x6x2x2x1x3xf32>

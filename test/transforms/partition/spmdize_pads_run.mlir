@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// What of a padded block is not padding comes from neighbours, and nothing is gathered.
+// The elements of a padded shard that are not padding come from neighbours, without a gather.
 // CHECK: result
 // CHECK-COUNT-7: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -28,7 +28,7 @@ func.func @main(
   ^bb0(%i: index, %j: index):
     tensor.yield %one : f32
   } : tensor<16x5xf32> to tensor<18x7xf32>
-  // The same with another number, and elsewhere.
+  // The same with another padding value, at other positions.
   %1 = tensor.pad %a low[1, 1] high[1, 1] {
   ^bb0(%i: index, %j: index):
     tensor.yield %given : f32
@@ -37,7 +37,7 @@ func.func @main(
   ^bb0(%i: index, %j: index):
     tensor.yield %given : f32
   } : tensor<16x5xf32> to tensor<18x7xf32>
-  // Two dimensions of blocks that are not full.
+  // Two dimensions with partly filled shards.
   %3 = tensor.pad %b low[0, 2] high[3, 1] {
   ^bb0(%i: index, %j: index):
     tensor.yield %nine : i32

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --pass-pipeline='builtin.module(spmd-pipeline)' | FileCheck %s
 // RUN: shard-opt %s --pass-pipeline='builtin.module(spmd-pipeline{collectives=stablehlo})' | FileCheck %s --check-prefix=HLO
 
-// A maximum is reduced along the halves of "a" one after the other, which shard no tensor.
+// A maximum is reduced along one half of "a" after the other; these sub-axes shard no tensor.
 // CHECK: shard.grid @m(shape = 2x2x2x2x2)
 // CHECK-LABEL: func.func @main
 // CHECK: shard.all_reduce %{{.*}} on @m grid_axes = [1] reduction = max

@@ -1,8 +1,8 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --spmdize --cse | FileCheck %s --check-prefix=LOCAL
 
-// A grid numbers its devices in order. Devices in the order of other axes are grid axes in another order; shards in any
-// other order are sent to their places where they enter and leave a function.
+// A grid numbers its devices in order. A device order that transposes axes becomes another order of grid axes; shards
+// in any other order are sent to their places at the entry and the exit of a function.
 // CHECK: result
 // CHECK-COUNT-3: OK
 // LOCAL: shard.grid @mesh(shape = 2x4)
@@ -27,7 +27,7 @@ func.func @main(
   return %0, %0, %c : tensor<8x6xf32>, tensor<8x6xf32>, tensor<7x6xf32>
 }
 
-// Calls agree with a public function about the order, and with a private one about the grid's.
+// Calls use the device order of a public function, and the order of the grid for a private function.
 // LOCAL-LABEL: func @caller
 func.func @caller(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@reversed, [{"b"}]>}) {
   %0 = func.call @public(%a) {sdy.sharding = #sdy.sharding_per_value<[<@reversed, [{"b"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
@@ -45,7 +45,7 @@ func.func private @private(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@reve
   return %0 : tensor<8xf32>
 }
 
-// The op is isomorphic to the one in @public, which it is rewritten as; the argument is sent to its place before it.
+// The op is isomorphic to the op in @public, whose rewrite it replays; the argument is sent to its place before it.
 // LOCAL-LABEL: func @again
 // LOCAL: %[[ARRIVED:.*]] = shard.recv %arg0
 // LOCAL: stablehlo.add %[[ARRIVED]], %[[ARRIVED]]

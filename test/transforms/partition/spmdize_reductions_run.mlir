@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// Reductions that sdy has no word for work on blocks, and what devices have got is put together. Initial values count
+// Reductions that sdy cannot express run on shards, and the results of the devices are combined. Initial values count
 // once, whatever they are.
 // CHECK: result
 // CHECK-COUNT-12: OK
@@ -52,10 +52,10 @@ func.func @main(
     stablehlo.return %v, %n : tensor<f64>, tensor<i32>
   }
   %by_init = stablehlo.reduce(%a init: %init) applies stablehlo.multiply across dimensions = [1] : (tensor<8x6xf64>, tensor<f64>) -> tensor<8xf64>
-  // Blocks that are not full: the body passes over what is beyond the end, and still tells how results are combined.
+  // Partly filled shards: the body skips the padding, and the combiner of its results is still recognized.
   // LOCAL: arith.select
   // LOCAL: shard.all_reduce {{.*}} reduction = min
-  // All three products are reduced together.
+  // One collective reduces all three products.
   // LOCAL: shard.all_reduce {{.*}} reduction = product : tensor<12xf64>
   %uneven:2 = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
@@ -66,7 +66,7 @@ func.func @main(
     %q = arith.minimumf %x, %min : f64
     linalg.yield %p, %q : f64, f64
   } -> (tensor<8xf64>, tensor<8xf64>)
-  // What is summed is no element of the operand: zeros beyond the end would each add one.
+  // The summand is not an element of the operand: each zero of the padding would add one.
   %zeros = arith.constant dense<0.0> : tensor<8xf64>
   %exponentials = linalg.reduce ins(%d : tensor<8x10xf64>) outs(%zeros : tensor<8xf64>) dimensions = [1]
       (%x: f64, %sum: f64) {

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What a loop carries has one placement: operands, arguments, what is yielded and results.
+// The operands, arguments, yielded values and results of a loop have the same placement.
 // CHECK-LABEL: func.func @carried(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>
 // CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[ACC:[^ ]*]] = %arg0) -> (tensor<4xf32>) {
 // CHECK: %[[S:.*]] = shard.all_slice %arg1
@@ -22,7 +22,7 @@ func.func @carried(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<8xf32>
 }
 
-// A manual computation is inlined: along its axes the types inside are those of blocks already.
+// A manual computation is inlined: along its axes, the types in the body are already those of shards.
 // CHECK-LABEL: func.func @manual(%arg0: tensor<8xf32>) -> tensor<4xf32> {
 // CHECK-NEXT: %[[S:.*]] = shard.all_slice %arg0 on @mesh grid_axes = [0, 1] slice_axis = 0 : tensor<8xf32> -> tensor<2xf32>
 // CHECK-NEXT: %[[N:.*]] = arith.negf %[[S]] : tensor<2xf32>
@@ -36,7 +36,7 @@ func.func @manual(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<8xf32>
 }
 
-// What a body takes from around it is gathered in front of the op.
+// A tensor that a body captures is gathered before the op.
 // CHECK-LABEL: func.func @captured(%arg0: tensor<4xf32>
 // CHECK: %[[G:.*]] = shard.all_gather %arg0
 // CHECK: linalg.generic
@@ -50,7 +50,7 @@ func.func @captured(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %0 : tensor<8xf32>
 }
 
-// An op that nothing is known of is computed whole.
+// An op without a rule is computed on gathered operands.
 // CHECK-LABEL: func.func @unknown(%arg0: tensor<4xf32>
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: tensor.extract %[[G]]
@@ -68,7 +68,7 @@ func.func @unknown_result(%f: f32) -> (tensor<2xf32> {sdy.sharding = #sdy.shardi
   return %0 : tensor<2xf32>
 }
 
-// What is not partial is as well not called so.
+// A replicated tensor that becomes unreduced and is reduced again is not changed.
 // CHECK-LABEL: func.func @becomes_unreduced(%arg0: tensor<8xf32>)
 // CHECK-NEXT: return %arg0
 func.func @becomes_unreduced(%a: tensor<8xf32>) -> tensor<8xf32> {
@@ -77,7 +77,7 @@ func.func @becomes_unreduced(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 
-// Partial sums that are wanted in blocks are scattered.
+// Partial sums of a sharded result are scattered.
 // CHECK-LABEL: func.func @scattered
 // CHECK: %[[D:.*]] = stablehlo.dot_general
 // CHECK-NEXT: %[[R:.*]] = shard.reduce_scatter %[[D]] on @mesh grid_axes = [0] scatter_dim = 0 : tensor<8x8xf32> -> tensor<4x8xf32>
@@ -89,7 +89,7 @@ func.func @scattered(
   return %0 : tensor<8x8xf32>
 }
 
-// Blocks are full: what is gathered is cut off at the end, and what is sliced padded.
+// Shards have full size: gathered tensors are sliced at the end, and tensors are padded before they are sliced.
 // CHECK-LABEL: func.func @uneven(%arg0: tensor<4xf32>) -> tensor<7xf32> {
 // CHECK-NEXT: %[[N:.*]] = arith.negf %arg0 : tensor<4xf32>
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %[[N]]
@@ -100,7 +100,7 @@ func.func @uneven(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
   return %0 : tensor<7xf32>
 }
 
-// A division would fail on what is beyond the end.
+// A division would fail on padding.
 // CHECK-LABEL: func.func @divided(%arg0: tensor<4xi32>)
 // CHECK: %[[W:.*]] = tensor.extract_slice %{{.*}} : tensor<8xi32> to tensor<7xi32>
 // CHECK: arith.divsi %[[W]], %[[W]] : tensor<7xi32>
@@ -109,7 +109,7 @@ func.func @divided(%a: tensor<7xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<7xi32>
 }
 
-// What frontends say of the scalars in a reduction has no meaning there.
+// Shardings that frontends give to the scalars in a reduction have no meaning there.
 // CHECK-LABEL: func.func @scalars
 // CHECK: stablehlo.reduce({{.*}}) applies stablehlo.add across dimensions = [1]
 func.func @scalars(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --pass-pipeline='builtin.module(spmd-pipeline{verify-repetition=true})' \
 // RUN:   --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
-// What is made of the second reduction by the plan of the first has locations of its own, in copies of its region too.
+// The second reduction, which replays the plan of the first, has its own locations, also in copies of its region.
 // CHECK-LABEL: func.func @main
 // CHECK: stablehlo.compare LT, {{.*}}":[[# @LINE + 11]]:13
 // CHECK: stablehlo.compare LT, {{.*}}":[[# @LINE + 10]]:13

@@ -1,6 +1,6 @@
 // RUN: shard-run %s | FileCheck %s
 
-// Two sums of uneven blocks that are alike, the second of what is made of the first: each masks blocks.
+// Two isomorphic sums of uneven shards, the second of the result of the first: each masks its shards.
 // CHECK: tensor<7xf32> {{.*}} OK
 sdy.mesh @m = <["x"=2, "y"=3]>
 func.func @main(%a: tensor<9x7xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<7xf32> {

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 
-// Loops, branches, named computations, captured tensors and ops that nothing is known of, in even blocks and in blocks
-// that are not, on ranks: the same as without sharding.
+// Loops, branches, named computations, captured tensors and ops without rules, in even and in uneven shards, on ranks:
+// the results are the same as without sharding.
 // CHECK: result
 // CHECK-NEXT: OK
 // CHECK-NEXT: OK

@@ -1,4 +1,4 @@
-// Local programs with StableHLO's collectives have ops of StableHLO and func only.
+// Local programs with StableHLO's collectives contain only ops of StableHLO and func.
 
 // RUN: shard-opt %s --spmdize=collectives=stablehlo --cse | FileCheck %s
 // RUN: shard-opt %s --spmdize=collectives=stablehlo | FileCheck %s --check-prefix=ONLY
@@ -7,7 +7,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What is behind the end of a tensor changes no sum.
+// Padding does not change sums.
 // CHECK-LABEL: func.func @uneven(%arg0: tensor<3x4xf32>) -> tensor<2xf32>
 // CHECK: %[[SIZES:.*]] = stablehlo.constant dense<[5, 5, 2, 2]> : tensor<4xi64>
 // CHECK: %[[SIZE:.*]] = stablehlo.dynamic_slice %[[SIZES]], %{{.*}}, sizes = [1]

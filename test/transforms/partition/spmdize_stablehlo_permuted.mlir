@@ -1,4 +1,4 @@
-// Shards of the only mesh stay on the devices where that has them, in whatever order it lists them.
+// Shards of a single mesh stay on their devices, whatever the order of the mesh's device ids.
 
 // RUN: shard-opt %s --spmdize=collectives=stablehlo | FileCheck %s
 // RUN: shard-run %s | FileCheck %s --check-prefix=DONE

@@ -4,11 +4,11 @@
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 // RUN: shard-opt %s --shard-propagate --shard-spmdize --shard-communication-report -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPORT
 
-// Windows of StableHLO on blocks with borders, evenly and not, on four devices and on six.
+// Windows of StableHLO on shards with halos, even and uneven, on four and on six devices.
 // CHECK: result
 // CHECK-COUNT-8: OK
 
-// Nothing is gathered but what blocks of the cumulative sum come to: of 15 rows of five elements a device receives three.
+// Only the totals of the cumulative sum's shards are gathered: a device receives three rows of five elements.
 // LOCAL-NOT: gather
 // REPORT-COUNT-8: halo_exchange
 // REPORT-NEXT: all_gather {{.*}} 60 B {{.*}} 240 B
@@ -37,12 +37,12 @@ func.func @main(
   %same = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [1, 1], pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
     : (tensor<2x17x6x3xf32>, tensor<3x3x3x5xf32>) -> tensor<2x17x6x5xf32>
-  // Corners come by two exchanges.
+  // Corners are received in two exchanges.
   %strided = stablehlo.convolution(%b, %l) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [2, 1], pad = [[0, 1], [2, 0]], rhs_dilate = [1, 2], reverse = [true, false]}
     {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
     : (tensor<2x16x9x4xf32>, tensor<3x2x4x2xf32>) -> tensor<2x8x9x2xf32>
-  // The first element of each block is the first one in its first window.
+  // The first element of each shard is the first one in its first window.
   // LOCAL: stablehlo.convolution
   // LOCAL: stablehlo.convolution
   // LOCAL-SAME: lhs_dilate = [2, 2]
@@ -50,7 +50,7 @@ func.func @main(
     window = {stride = [1, 1], pad = [[1, 0], [1, 1]], lhs_dilate = [2, 2]}
     {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
     : (tensor<2x17x6x3xf32>, tensor<3x3x3x5xf32>) -> tensor<2x32x11x5xf32>
-  // What is beyond the tensor is the least number, not zero.
+  // Values beyond the tensor are the smallest number, not zero.
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %least = stablehlo.constant dense<0> : tensor<ui8>
   %positive = stablehlo.abs %c : tensor<15x5xf32>
@@ -65,7 +65,7 @@ func.func @main(
     %0 = stablehlo.maximum %left, %right : tensor<ui8>
     stablehlo.return %0 : tensor<ui8>
   }) : (tensor<15x5xui8>, tensor<ui8>) -> tensor<8x5xui8>
-  // Eight elements from before, six of them of the neighbour.
+  // Each shard needs eight elements before it, six of them from its neighbour.
   // LOCAL: shard.update_halo {{.*}} halo_sizes = [6, 0]
   // LOCAL: shard.update_halo {{.*}} halo_sizes = [2, 0]
   %far = "stablehlo.reduce_window"(%d, %zero) <{window_dimensions = array<i64: 9, 1>,
@@ -84,7 +84,7 @@ func.func @main(
     %0 = stablehlo.add %left, %right : tensor<f32>
     stablehlo.return %0 : tensor<f32>
   }) : (tensor<15x5xf32>, tensor<f32>) -> tensor<15x5xf32>
-  // Each block has its windows.
+  // Each shard contains its windows.
   %scattered = "stablehlo.select_and_scatter"(%d, %e, %zero) <{window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>}> ({
   ^bb0(%left: tensor<f32>, %right: tensor<f32>):
     %0 = stablehlo.compare GE, %left, %right : (tensor<f32>, tensor<f32>) -> tensor<i1>

@@ -1,6 +1,6 @@
 // RUN: shard-run %s | FileCheck %s
 
-// Ops of tensor and TOSA on blocks are what they are without sharding.
+// Ops of tensor and TOSA on shards give the same results as without sharding.
 // CHECK: result
 // CHECK-COUNT-10: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>

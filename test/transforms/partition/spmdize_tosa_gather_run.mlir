@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// Rows of a table that is sharded along them: each device takes its own, and zeros for the others.
+// Rows of a table with sharded rows: each device takes its own rows, and zeros for the others.
 // CHECK: result
 // CHECK-COUNT-2: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>

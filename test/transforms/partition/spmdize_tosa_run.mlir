@@ -1,8 +1,8 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// TOSA's ops on blocks, of which the last are not full: sizes that are operands are those of the blocks, and a bias
-// counts once. What moves is sums of channels, and what argmax looks through.
+// TOSA's ops on partly filled shards: operands that are sizes become those of the shards, and a bias is counted once.
+// Only sums of channels and the dimension that argmax searches are communicated.
 // CHECK: result
 // CHECK-COUNT-6: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>

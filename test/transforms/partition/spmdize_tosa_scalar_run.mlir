@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --collectives=stablehlo %s | FileCheck %s
 
-// A sum of all that is reshaped to a scalar, as a loss from PyTorch is.
+// A sum of all elements is reshaped to a scalar, as in a loss from PyTorch.
 // CHECK: tensor<f32> {{.*}} OK
 sdy.mesh @mesh = <["data"=2]>
 func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<f32> {

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// Convolutions and pools on blocks with borders of their neighbours, and with padding at the ends alone.
+// Convolutions and pools on shards with halos, with padding only at the ends of the tensor.
 // CHECK: result
 // CHECK-COUNT-6: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -31,7 +31,7 @@ func.func @main(
   // LOCAL: tosa.avg_pool2d
   %2 = tosa.avg_pool2d %a, %zero, %zero {kernel = array<i64: 3, 3>, stride = array<i64: 1, 1>, pad = array<i64: 0, 0, 1, 1>, acc_type = f32}
       : (tensor<1x16x9x4xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x14x9x4xf32>
-  // Two dimensions of blocks that are not full.
+  // Two dimensions with partly filled shards.
   // LOCAL: tosa.conv2d {{.*}} pad = array<i64: 0, 0, 0, 0>
   %3 = tosa.conv2d %b, %k, %of_five, %zero, %zero {pad = array<i64: 1, 1, 1, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>, acc_type = f32}
       : (tensor<2x9x13x3xf32>, tensor<5x3x2x3xf32>, tensor<5xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<2x9x13x5xf32>

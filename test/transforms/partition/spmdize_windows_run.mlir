@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s --check-prefix=LOCAL
 
-// Where windows go from block to block, neighbours exchange their borders and nothing else.
+// If windows cross shards, neighbours exchange only their borders.
 // CHECK: result
 // CHECK-COUNT-8: OK
 sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -29,7 +29,7 @@ func.func @main(
   // LOCAL: shard.update_halo {{.*}} split_axes = {{\[\[\], \[0, 1\]\]}} halo_sizes = [0, 2]
   %0 = linalg.pooling_nhwc_max {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
       ins(%a, %w : tensor<1x16x9x4xf32>, tensor<3x3xf32>) outs(%f0 : tensor<1x14x7x4xf32>) -> tensor<1x14x7x4xf32>
-  // Windows that are as far apart as they are long: nothing is exchanged.
+  // Windows whose stride equals their size need no exchange.
   %w2 = tensor.empty() : tensor<2x2xf32>
   %e1 = tensor.empty() : tensor<1x8x4x4xf32>
   %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
@@ -38,7 +38,7 @@ func.func @main(
       ins(%a, %w2 : tensor<1x16x9x4xf32>, tensor<2x2xf32>) outs(%f1 : tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
   %e2 = tensor.empty() : tensor<2x7x12x5xf32>
   %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<2x7x12x5xf32>) -> tensor<2x7x12x5xf32>
-  // Two dimensions of blocks that are not full.
+  // Two dimensions with partly filled shards.
   // LOCAL: shard.update_halo
   // LOCAL: shard.update_halo
   // LOCAL: linalg.conv_2d_nhwc_hwcf
@@ -53,7 +53,7 @@ func.func @main(
   %5 = tensor.extract_slice %c[1, 0] [10, 6] [2, 1] : tensor<23x6xi32> to tensor<10x6xi32>
   %6 = tensor.extract_slice %one[1] [14] [1] : tensor<16xf32> to tensor<14xf32>
   %e7 = tensor.empty() : tensor<13xf32>
-  // A sum of neighbours, with the number of the place.
+  // A sum of neighbouring elements that depends on their index.
   // LOCAL: linalg.index
   %n = tensor.empty() : tensor<4xf32>
   %f7 = linalg.fill ins(%zero : f32) outs(%e7 : tensor<13xf32>) -> tensor<13xf32>

@@ -3,7 +3,7 @@
 // RUN: shard-opt %s --spmd-pipeline=collectives=stablehlo | FileCheck %s --check-prefix=LOCAL
 
 // Shards of 600x600 and of 400x900 do not nest: each round of tiles is a collective permute, and no device receives
-// more than it lacks. Neither do those of 7x4 and 5x6, which the local program has in full shards, padded with zeros.
+// more than it lacks. Shards of 7x4 and 5x6 do not nest either; the local program pads them with zeros to even shards.
 // CHECK: tensor<1200x1800xf32> {{.*}} 0.00e+00 {{.*}} OK
 // CHECK: tensor<13x11xf32> {{.*}} 0.00e+00 {{.*}} OK
 // CHECK: collective_permute

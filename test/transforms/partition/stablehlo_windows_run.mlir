@@ -31,7 +31,7 @@ func.func @main(
   %same = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [1, 1], pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
     : (tensor<2x16x8x3xf32>, tensor<3x3x3x5xf32>) -> tensor<2x16x8x5xf32>
-  // Corners come by two exchanges.
+  // Corners are received in two exchanges.
   %strided = stablehlo.convolution(%b, %l) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [2, 1], pad = [[0, 1], [2, 0]], rhs_dilate = [1, 2], reverse = [true, false]}
     {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
@@ -54,7 +54,7 @@ func.func @main(
     %0 = stablehlo.add %left, %right : tensor<f32>
     stablehlo.return %0 : tensor<f32>
   }) : (tensor<16x6xf32>, tensor<f32>) -> tensor<16x6xf32>
-  // The windows of a block are in it.
+  // Each shard contains its windows.
   %inside = "stablehlo.reduce_window"(%d, %zero) <{window_dimensions = array<i64: 2, 1>,
       window_strides = array<i64: 2, 1>}> ({
   ^bb0(%left: tensor<f32>, %right: tensor<f32>):

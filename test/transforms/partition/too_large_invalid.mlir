@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --spmd-pipeline
 // RUN: shard-opt %s --split-input-file --verify-diagnostics --spmd-pipeline=collectives=stablehlo
 
-// What is too large is said at once, whatever the target.
+// A mesh that is too large is reported immediately, whatever the target.
 
 // expected-error@+2 {{has 2147483648 devices, too many to partition for: at most 262144}}
 module {
@@ -25,7 +25,7 @@ module {
 
 // -----
 
-// With another mesh, of other devices.
+// With another mesh over other devices.
 // expected-error@+2 {{has 2147483648 devices, too many to partition for: at most 262144}}
 module {
   sdy.mesh @mesh = <["x"=2147483648]>

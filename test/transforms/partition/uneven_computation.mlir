@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --spmd-pipeline='collectives=stablehlo' | FileCheck %s
 
-// A named computation is inlined; what it takes and returns is padded to even shards.
+// A named computation is inlined; its operands and results are padded to even shards.
 sdy.mesh @m = <["a"=2]>
 // CHECK-LABEL: func.func @main(%arg0: tensor<3x2xf32>) -> tensor<3x4xf32>
 func.func @main(%a: tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"a"}]>}) -> tensor<3x4xf32> {

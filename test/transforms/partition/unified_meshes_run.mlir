@@ -1,7 +1,7 @@
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 // RUN: shard-run %s | FileCheck %s
 
-// Tensors of one operation on meshes of other axes and other orders of devices.
+// Tensors of one operation on meshes with other axes and other orders of devices.
 // CHECK: result
 // CHECK: <@m, [{}, {"a", "b"}]> {{.*}} OK
 // CHECK: <@reversed, [{"a"}, {}]> {{.*}} OK
@@ -11,7 +11,7 @@ sdy.mesh @m = <["a"=2, "b"=3]>
 sdy.mesh @line = <["x"=6]>
 sdy.mesh @reversed = <["a"=2, "b"=3], device_ids=[5, 4, 3, 2, 1, 0]>
 sdy.mesh @line_of_columns = <["x"=6], device_ids=[0, 3, 1, 4, 2, 5]>
-// No parts of the line of devices are axes of this one and of @m both.
+// No split of the devices has the axes of both this mesh and @m.
 sdy.mesh @columns = <["c"=3, "d"=2]>
 sdy.mesh @not_used = <["c"=3, "d"=2], device_ids=[5, 4, 3, 2, 1, 0]>
 func.func @main(%a: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {?}]>},

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --shard-propagate --shard-spmdize | FileCheck %s
 
-// Arguments on devices in another order are brought into the order of the grid, but for those that nothing uses.
+// Arguments on devices in another order are brought into the order of the grid, except for unused arguments.
 sdy.mesh @mesh = <["x"=2]>
 sdy.mesh @reversed = <["x"=2], device_ids=[1, 0]>
 

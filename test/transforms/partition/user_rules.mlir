@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// A sharding rule of a user is enough for an op to be local.
+// A user's sharding rule suffices to make an op local.
 // CHECK-LABEL: func.func @ruled_by_registration
 // CHECK-NEXT: %[[SCORES:.*]] = "attn.scores"(%arg0, %arg1) : (tensor<2x4x16x32xf32>, tensor<2x4x16x32xf32>) -> tensor<2x4x16x16xf32>
 // CHECK-NEXT: return %[[SCORES]]
@@ -16,7 +16,7 @@ func.func @ruled_by_registration(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// So is a custom rule on the op, here that of JAX for LAPACK: matrices of a batch are factorized where they are.
+// So does a custom rule on the op, here JAX's rule for LAPACK: the matrices of a batch are factorized locally.
 // CHECK-LABEL: func.func @ruled_by_attribute
 // CHECK-NEXT: %[[CALL:.*]]:2 = stablehlo.custom_call @lapack_spotrf_ffi(%arg0)
 // CHECK-SAME: (tensor<4x6x6xf32>) -> (tensor<4x6x6xf32>, tensor<4xi32>)
@@ -30,7 +30,7 @@ func.func @ruled_by_attribute(%a: tensor<8x6x6xf32> {sdy.sharding = #sdy.shardin
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// The dimensions of a matrix correspond in a factorization, but each result needs all of the matrix.
+// The dimensions of a matrix correspond in a factorization, but each result needs the entire matrix.
 // CHECK-LABEL: func.func @matrix
 // CHECK: %[[ALL:.*]] = {{.*}}all_gather{{.*}}tensor<4x3x6xf32>{{.*}}-> tensor<4x6x6xf32>
 // CHECK: stablehlo.custom_call @Cholesky(%[[ALL]]) {{.*}}(tensor<4x6x6xf32>) -> tensor<4x6x6xf32>
@@ -43,7 +43,7 @@ func.func @matrix(%a: tensor<8x6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What devices of a manual axis exchange stays sharded along the other axes.
+// A tensor that devices along a manual axis exchange stays sharded along the other axes.
 // CHECK-LABEL: func.func @collective_of_shards
 // CHECK-NOT: gather
 // CHECK: "stablehlo.all_reduce"(%arg0)
@@ -65,7 +65,7 @@ func.func @collective_of_shards(%a: tensor<8x16xf32> {sdy.sharding = #sdy.shardi
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// A composite without a sharding rule is partitioned by its decomposition, also where that has composites.
+// A composite without a sharding rule is partitioned by its decomposition, even if that contains composites.
 // CHECK-LABEL: func.func @composite_without_rule
 // CHECK-SAME: %arg0: tensor<2x4xf32>
 // CHECK-NOT: gather
@@ -92,7 +92,7 @@ func.func private @negate(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// With a rule it stays one op. Its decomposition is only declared on shards, once for equal types.
+// A composite with a rule stays one op. Its local decomposition is only declared, once for equal types.
 // CHECK-LABEL: func.func @composite_with_rule
 // CHECK: %[[ALL:.*]] = {{.*}}all_gather{{.*}}tensor<2x4xf32>{{.*}}-> tensor<2x8xf32>
 // CHECK: stablehlo.composite "my.sort" %[[ALL]] {decomposition = @sort_local} : (tensor<2x8xf32>) -> tensor<2x8xf32>

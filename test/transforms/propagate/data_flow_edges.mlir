@@ -4,7 +4,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What is carried by a loop is sharded alike before it, in it and after it.
+// A value that a loop carries has the same sharding before, in and after the loop.
 // CHECK-LABEL: func.func @scf_for
 // CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}]>})
 // CHECK: math.exp {{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
@@ -20,7 +20,7 @@ func.func @scf_for(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %3 : tensor<8xf32>
 }
 
-// The condition's operands are what comes out; the arguments of the first region have an edge of their own.
+// The operands of the condition become the results; the arguments of the first region have their own edge.
 // CHECK-LABEL: func.func @scf_while
 // CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}]>}
 // CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{"y", ?}]>
@@ -50,7 +50,7 @@ func.func @scf_if(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
   return %1 : tensor<8xf32>
 }
 
-// Without an edge nothing goes through.
+// Without an edge, no sharding propagates.
 // CHECK-LABEL: func.func @no_edge
 // CHECK-SAME: -> tensor<8xf32>
 func.func @no_edge(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %c: i1) -> tensor<8xf32> {
@@ -62,7 +62,7 @@ func.func @no_edge(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<8xf32>
 }
 
-// In a manual computation free axes propagate, and manual ones stay outside.
+// In a manual computation, free axes propagate, and manual axes stay outside.
 // CHECK-LABEL: func.func @manual
 // CHECK-SAME: -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"y", ?}]>})
 // CHECK: sdy.data_flow_edge {{.*}} sharding=<@mesh, [{?}, {"y", ?}]>
@@ -82,7 +82,7 @@ func.func @manual(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// From a call into its function, and back out.
+// Shardings propagate from a call into its function and back.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}]>})
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -102,8 +102,8 @@ func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// One value goes in twice. The second argument has what its result wants before what the first result gives the value:
-// the edge of a block argument comes last of all that a change touches.
+// One value is passed twice. The second argument takes the axes of its result before the first result propagates to the
+// value, because the edge of a block argument is the last node that a change visits.
 // CHECK-LABEL: func.func @twice
 // CHECK: sdy.named_computation<"f">(%0, %0)
 // CHECK-NEXT: sdy.data_flow_edge %arg1 sharding=<@mesh, [{?}, {"b", ?}]>

@@ -2,7 +2,7 @@
 // RUN: shard-opt %s --split-input-file --sdy-user-priority-propagate | FileCheck %s
 // RUN: shard-opt %s --split-input-file --shard-propagate | FileCheck %s
 
-// What nothing uses is erased before it ties anything, whatever dialects it is of.
+// Unused operations of any dialect are erased before they tie shardings.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // CHECK-LABEL: func.func @chain
@@ -19,7 +19,7 @@ func.func @chain(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return
 }
 
-// A computation has the effects of what is in it.
+// A computation has the effects of its operations.
 // CHECK-LABEL: func.func @computations
 // CHECK-SAME: (%arg0: tensor<8xf32>, %arg1: tensor<8xf32>
 // CHECK-NEXT: sdy.manual_computation(%arg1)
@@ -44,7 +44,7 @@ func.func @computations(%a: tensor<8xf32>, %b: tensor<8xf32>) {
 
 // -----
 
-// A constraint without uses says how its operand is sharded; an effect, a group and a function's result are uses.
+// An unused constraint still shards its operand; an effect, a group and a function's result are uses.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @alive

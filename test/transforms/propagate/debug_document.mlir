@@ -1,4 +1,4 @@
-// What docs/debugging.md shows.
+// The debug attributes that docs/debugging.md shows.
 //
 // RUN: shard-opt %examples/layer_stablehlo.mlir --sdy-user-priority-propagate=debug-sharding-origins=true | FileCheck %s --check-prefix=ORIGINS
 // RUN: shard-opt %examples/layer_stablehlo.mlir --sdy-user-priority-propagate=debug-propagation-edge-sharding=true | FileCheck %s --check-prefix=EDGES

@@ -1,8 +1,8 @@
-// In which steps axes went through each operation: numbered over all passes, phases and priorities.
+// The steps in which axes propagated through each operation, numbered over all passes, phases and priorities.
 //
 // RUN: shard-opt %s --split-input-file --sdy-add-data-flow-edges --sdy-apply-sharding-constraints=debug-propagation-edge-sharding=true --sdy-user-priority-propagate=debug-propagation-edge-sharding=true --sdy-sink-data-flow-edges=sink-debug-propagation-edge-sharding=true | FileCheck %s
 //
-// The record changes no sharding.
+// The record does not change shardings.
 //
 // RUN: shard-opt %s --split-input-file --sdy-add-data-flow-edges --sdy-user-priority-propagate > %t.off
 // RUN: shard-opt %s --split-input-file --sdy-add-data-flow-edges --sdy-user-priority-propagate=debug-propagation-edge-sharding=true --sdy-remove-propagation-debug-info > %t.on
@@ -22,7 +22,7 @@ func.func @later_priorities(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// Propagation goes on with the numbers behind those of the constraints that are applied before.
+// The step numbers of propagation follow those of the constraints that were applied before.
 // CHECK-LABEL: @after_constraints
 // CHECK-SAME: {sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"z" = operand-0 -> [result-0]}]}]>,
 // CHECK-NEXT: stablehlo.negate {{.*}}<[{step-2 = [{"z" = result-0 -> [operand-0]}]}]>,
@@ -39,7 +39,7 @@ func.func @after_constraints(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// The negation comes first: it passes a tensor on, which the product does not.
+// The negation propagates first, because it is elementwise and the product is not.
 // CHECK-LABEL: @phases_of_ops
 // CHECK:      stablehlo.dot_general {{.*}}<[{step-2 = [{"x" = operand-0 -> [result-0]}, {"y" = operand-1 -> [result-0]}]}]>,
 // CHECK-NEXT: stablehlo.negate {{.*}}<[{step-0 = [{"y" = operand-0 -> [result-0]}]}]>,
@@ -70,7 +70,7 @@ func.func @computations(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// That a group takes a sharding over is no step.
+// A sharding that a group takes from a member is not a step.
 // CHECK-LABEL: @a_group
 // CHECK-SAME: <[{step-2 = [{"x" = operand-0 -> [result-0]}]}]>,
 // CHECK:      stablehlo.negate {{.*}}<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>,

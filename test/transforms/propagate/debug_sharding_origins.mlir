@@ -1,10 +1,10 @@
-// Where shardings are from: named origins, in attributes of all that has a sharding.
+// Named origins of shardings, in attributes of everything that has a sharding.
 //
 // RUN: shard-opt %s --split-input-file --sdy-add-data-flow-edges --sdy-user-priority-propagate=debug-sharding-origins=true --sdy-sink-data-flow-edges=sink-debug-sharding-origins=true | FileCheck %s
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// An origin counts from the beginning, at whatever priority its dimension takes part.
+// An origin is recorded from the start, whatever the priority of its dimension.
 // CHECK-LABEL: @later_priorities
 // CHECK-SAME: sdy.sharding_origins = {x = "self"}}, %arg1
 // CHECK-SAME: sdy.sharding_origins = {y = "self"}}) ->
@@ -21,7 +21,7 @@ func.func @later_priorities(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// An op that has a sharding of its own is an origin, with a name for all of its results; sub-axes are told apart.
+// An op with its own sharding is an origin, with one name for all of its results; sub-axes are distinguished.
 // CHECK-LABEL: @shardings_of_ops
 // CHECK-SAME: sdy.sharding_origins = {"z:(1)2" = "op_0"}}, %arg1
 // CHECK-SAME: sdy.sharding_origins = {"z:(1)2" = "op_0"}}) ->
@@ -39,7 +39,7 @@ func.func @shardings_of_ops(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>) -> (
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// What a group takes over from a member is from where it is there. Both results are one value.
+// An axis that a group takes from a member has the origin that it has there. Both results are one value.
 // CHECK-LABEL: @a_group(
 // CHECK-SAME: sdy.sharding_origins = {x = "self"}}, %arg1
 // CHECK-SAME: sdy.sharding_origins = {x = "input: 0"}}) -> (
@@ -58,7 +58,7 @@ func.func @a_group(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=4]>
 
-// The constraints that keep members of a group apart ask for nothing, so they are the origin of nothing.
+// The constraints that keep members of a group apart are not origins, because they add no axes.
 // CHECK-LABEL: @a_group_that_disagrees
 // CHECK-SAME: sdy.sharding_origins = {x = "self"}}, %arg1
 // CHECK-SAME: sdy.sharding_origins = {y = "self"}})

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-propagation-pipeline | FileCheck %s
 
-// The number of devices costs nothing: nothing is made for each of them.
+// The cost does not depend on the number of devices, because no data is built for each of them.
 
 // CHECK: sdy.mesh @mesh = <["x"=100000, "y"=100000]>
 sdy.mesh @mesh = <["x"=100000, "y"=100000]>

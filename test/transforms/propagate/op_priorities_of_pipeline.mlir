@@ -2,8 +2,8 @@
 // RUN: shard-opt %s --sdy-propagation-pipeline='op-priorities=stablehlo.multiply' | FileCheck %s --check-prefix=COLUMNS
 // RUN: shard-opt %s --sdy-propagation-pipeline='op-priorities={chlo.erf,stablehlo.multiply},stablehlo.negate' | FileCheck %s --check-prefix=COLUMNS
 
-// The pipeline hands the order of ops to propagation: the axis can shard the product by rows or by columns, and has it
-// by what propagates first, which without an order is the first op of the text.
+// The pipeline passes the order of ops to propagation: the axis can shard the product by rows or by columns, depending
+// on the op that propagates first, which without an order is the first op of the text.
 
 // ROWS: stablehlo.negate %{{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
 // ROWS: stablehlo.multiply %{{.*}} {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}

@@ -1,8 +1,8 @@
 // RUN: shard-opt %s --sdy-aggressive-propagate=propagation-strategy=aggressive | FileCheck %s
 // RUN: shard-opt %s --sdy-user-priority-propagate | FileCheck %s
 
-// What flows into a loop gets the sharding that the result of the loop has got before the operations in it are visited:
-// this one would shard its result along the other dimension.
+// An operand of a loop takes the sharding of the loop's result before the operations in the loop are visited: the
+// operation in this loop would shard its result along the other dimension.
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
 // CHECK: func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x", ?}]>},

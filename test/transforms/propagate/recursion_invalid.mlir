@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --split-input-file --sdy-propagation-pipeline --verify-diagnostics=only-expected
 
-// A cycle of calls, through one function or several, is named at a call in it.
+// A cycle of calls, through one or several functions, is reported at a call in it.
 
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = call @itself(%a) : (tensor<8xf32>) -> tensor<8xf32>

@@ -1,8 +1,8 @@
 // RUN: shard-opt %s --split-input-file --sdy-propagation-pipeline | FileCheck %s
 // RUN: shard-opt %s --split-input-file --sdy-user-priority-propagate=keep-particular-rules=true | FileCheck %s --check-prefix=KEPT
 
-// The rule of a concatenation depends on whether its operands are parts of one tensor. While shardings propagate, the two
-// uses of the broadcast are two tensors, as in Shardy, and what comes after keeps to the rule from then.
+// The rule of a concatenation depends on whether its operands are parts of one tensor. During propagation, the two uses
+// of the broadcast are two tensors, as in Shardy, and later passes keep the rule from propagation.
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
 // CHECK-LABEL: func.func @merged_operands(
@@ -29,7 +29,7 @@ func.func @merged_operands() -> tensor<2x8xf32> {
 
 // -----
 
-// A rule that is given holds for reshards too.
+// A given rule also applies to reshards.
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
 // CHECK-LABEL: func.func @given_rule(

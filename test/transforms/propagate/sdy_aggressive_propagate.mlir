@@ -4,7 +4,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// A closed operand keeps what it has; the others are sharded.
+// A closed operand keeps its sharding, and the others are sharded.
 // CHECK-LABEL: func.func @closed
 // CHECK-NEXT: stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
 // BASIC-LABEL: func.func @closed
@@ -18,7 +18,7 @@ func.func @closed(
   return %0 : tensor<8xf32>
 }
 
-// Rows and columns want the same axis; the larger operand gives it to columns.
+// Rows and columns compete for the same axis; the larger operand decides for the columns.
 // CHECK-LABEL: func.func @larger
 // CHECK-NEXT: stablehlo.dot_general
 // CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}

@@ -29,7 +29,7 @@ func.func @backward(%a: tensor<8x16xf32>, %b: tensor<16x32xf32>)
   return %0 : tensor<8x32xf32>
 }
 
-// Along a contracted dimension operands propagate to each other.
+// Operands propagate to each other along a contracted dimension.
 // CHECK-LABEL: func.func @contracted
 // CHECK-SAME: %arg1: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}, {?}]>}
 // CHECK: stablehlo.dot_general {{.*}} : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
@@ -38,7 +38,7 @@ func.func @contracted(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   return %0 : tensor<8x32xf32>
 }
 
-// A closed dimension takes nothing; where two tensors differ, only what they begin with alike goes on.
+// A closed dimension takes no axes; if two tensors differ, only their common prefix propagates.
 // CHECK-LABEL: func.func @conflict
 // CHECK-SAME: %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {}]>}
 // CHECK-NEXT: stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"y", ?}]>]>}
@@ -60,7 +60,7 @@ func.func @split_axis(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0 : tensor<2x4xf32>
 }
 
-// Tensors of different meshes do not propagate to each other.
+// Tensors on different meshes do not propagate to each other.
 // CHECK-LABEL: func.func @two_meshes
 // CHECK-NEXT: stablehlo.add %arg0, %arg1 : tensor<8xf32>
 func.func @two_meshes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@other, [{"x"}]>}) -> tensor<8xf32> {
@@ -68,7 +68,7 @@ func.func @two_meshes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0 : tensor<8xf32>
 }
 
-// An open constraint is sharded further, and lets through what it has.
+// An open constraint is sharded further and propagates its axes.
 // CHECK-LABEL: func.func @constraint
 // CHECK-SAME: -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {"y", ?}]>})
 // CHECK-NEXT: sdy.sharding_constraint %arg0 <@mesh, [{"x", ?}, {"y"}]>
@@ -77,7 +77,7 @@ func.func @constraint(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8x8xf32>
 }
 
-// A barrier lets through one way only.
+// A barrier propagates in one direction only.
 // CHECK-LABEL: func.func @barrier
 // CHECK-SAME: (%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<8xf32>)
 // CHECK-NEXT: sdy.propagation_barrier %arg0 allowed_direction=FORWARD {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
@@ -89,7 +89,7 @@ func.func @barrier(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %2 : tensor<8xf32>
 }
 
-// A rule on the op comes before the registered one, and stays if it is the user's.
+// A rule on the op takes precedence over the registered rule, and stays if it is the user's.
 // CHECK-LABEL: func.func @own_rule
 // CHECK-NEXT: stablehlo.custom_call @mine(%arg0) {{{.*}}sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>, sdy.sharding_rule = {{.*}}custom>}
 func.func @own_rule(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
@@ -107,7 +107,7 @@ func.func @dynamic(%a: tensor<?xf32>) -> tensor<?xf32> {
 
 // -----
 
-// Ops that differ in their sizes alone have each a rule of its own sizes.
+// Ops that differ only in their sizes each have a rule with their own sizes.
 sdy.mesh @mesh = <["x"=2]>
 
 // RULES-LABEL: func.func @own_sizes
@@ -119,7 +119,7 @@ func.func @own_sizes(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0, %1 : tensor<4xf32>, tensor<8xf32>
 }
 
-// An op whose rule depends on what is around it takes part.
+// An op whose rule depends on its context propagates, too.
 // CHECK-LABEL: func.func @own_context
 // CHECK: stablehlo.concatenate %arg0, %arg0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
 func.func @own_context(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x16xf32> {

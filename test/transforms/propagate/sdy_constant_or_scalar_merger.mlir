@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Constants merge across the chains of broadcasts that they are in: of what is alike one is left.
+// Constants merge with the chains of broadcasts that use them: one of several isomorphic chains is left.
 // CHECK-LABEL: func.func @chains
 // CHECK-NEXT: %[[SCALAR:.*]] = sdy.constant dense<1.0{{.*}}> : tensor<f32>
 // CHECK-NEXT: %[[WIDE:.*]] = stablehlo.broadcast_in_dim %[[SCALAR]], dims = [] : (tensor<f32>) -> tensor<4xf32>
@@ -29,7 +29,7 @@ func.func @different() -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4
   return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// Broadcasts of more than a scalar, or of two scalars, are not what constants were split in.
+// Broadcasts of tensors, or of two different scalars, are not parts of split constants.
 // CHECK-LABEL: func.func @broadcasts
 // CHECK-COUNT-4: stablehlo.broadcast_in_dim
 // CHECK: return
@@ -41,7 +41,7 @@ func.func @broadcasts(%a: tensor<4xf32>, %s: tensor<f32>, %t: tensor<f32>) -> (t
   return %0, %1, %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
-// Regions of one op and the block around it stay apart; within each, constants merge.
+// The regions of one op and the surrounding block are separate; constants merge within each of them.
 // CHECK-LABEL: func.func @regions
 // CHECK-COUNT-1: arith.constant
 // CHECK: scf.if

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Whole expressions merge where all in them agree, shardings too: what the splitter split.
+// Entire expressions that the splitter has split merge if all their parts are equal, shardings included.
 // CHECK-LABEL: func.func @expressions
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant
 // CHECK-NEXT: %[[EMPTY:.*]] = tensor.empty() : tensor<8xf32>
@@ -31,7 +31,7 @@ func.func @expressions() -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor
   return %3, %4, %1, %7, %8 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xi32>, tensor<8xi32>
 }
 
-// Bodies have to agree too.
+// Bodies have to be equal, too.
 // CHECK-LABEL: func.func @bodies
 // CHECK-COUNT-2: linalg.generic
 // CHECK-NOT: linalg.generic
@@ -61,7 +61,7 @@ func.func @bodies() -> (tensor<8xindex>, tensor<8xindex>, tensor<8xindex>) {
   return %0, %1, %2 : tensor<8xindex>, tensor<8xindex>, tensor<8xindex>
 }
 
-// What is computed of anything else stays, scalars too.
+// Ops on other operands stay, ops on scalars included.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-2: stablehlo.negate
 // CHECK-COUNT-2: stablehlo.add {{.*}} : tensor<f32>

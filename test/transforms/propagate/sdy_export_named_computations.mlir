@@ -8,7 +8,7 @@ sdy.mesh @mesh = <["x"=2]>
 // CHECK-NEXT: %[[OUTER:.*]]:2 = call @outer(%[[TAKEN]], %arg1) : (
 // CHECK-NEXT: return %[[OUTER]]#0
 func.func @main(%a: tensor<4xf32>, %token: !stablehlo.token) -> tensor<4xf32> {
-  // What edges say counts, and not what was before propagation.
+  // The shardings of the edges count, and not those from before propagation.
   %0 = sdy.named_computation<"taken">(%a) in_shardings=[<@mesh, [{?}]>] out_shardings=[<@mesh, [{?}]>] (%arg: tensor<4xf32>) {
     %2 = sdy.data_flow_edge %arg sharding=<@mesh, [{}]> : tensor<4xf32>
     %3 = stablehlo.abs %2 : tensor<4xf32>
@@ -33,13 +33,13 @@ func.func private @taken(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-SAME: attributes {execution_thread = "host", sdy.original_func_name = "taken"}
 // CHECK-NEXT: %[[ABS:.*]] = stablehlo.abs %arg0
 // CHECK-NEXT: return %[[ABS]]
-// What is inside comes first.
+// Inner computations come first.
 // CHECK: func.func private @inner(%arg0: tensor<4xf32>)
 // CHECK: func.func private @outer(%arg0: tensor<4xf32>, %arg1: !stablehlo.token)
 // CHECK-NEXT: %[[INNER:.*]] = call @inner(%arg0)
 // CHECK-NEXT: return %[[INNER]], %arg1
 
-// Where a function's results are sharded as the call says, there is nothing to reshard between them.
+// If a function's results have the shardings of the call, no reshard is needed between them.
 // RESULTS-LABEL: func.func private @taken_0
 // RESULTS-SAME: -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 // RESULTS-LABEL: func.func private @outer(%arg0: tensor<4xf32>, %arg1: !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)

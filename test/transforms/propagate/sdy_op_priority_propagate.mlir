@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The elementwise op comes before the matmul, though it is below it.
+// The elementwise op propagates before the matmul, although it follows the matmul in the text.
 // CHECK-LABEL: func.func @elementwise_first
 // CHECK-NEXT: stablehlo.dot_general
 // CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
@@ -18,7 +18,7 @@ func.func @elementwise_first(
   return %1 : tensor<8x8xf32>
 }
 
-// An op whose operand has other uses waits for those whose operands have none.
+// An op whose operand has other uses propagates after ops whose operands have none.
 // CHECK-LABEL: func.func @single_uses_first
 // CHECK-NEXT: stablehlo.multiply %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
 // ALL-LABEL: func.func @single_uses_first
@@ -31,7 +31,7 @@ func.func @single_uses_first(
   return %1 : tensor<8x8xf32>
 }
 
-// A scalar with several uses does not make an op wait.
+// A scalar with several uses does not delay an op.
 // CHECK-LABEL: func.func @scalars
 // CHECK: stablehlo.clamp {{.*}}{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
 func.func @scalars(
@@ -43,7 +43,7 @@ func.func @scalars(
   return %2 : tensor<8x8xf32>
 }
 
-// What comes backward through a broadcast is there before what would go forward.
+// Backward propagation through a broadcast precedes forward propagation.
 // CHECK-LABEL: func.func @broadcast_backward
 // CHECK: stablehlo.broadcast_in_dim {{.*}}{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
 // ALL-LABEL: func.func @broadcast_backward

@@ -57,7 +57,7 @@ func.func @stablehlo(%a: tensor<8x16xf32>) -> tensor<8x8xf32> {
   return %4 : tensor<8x8xf32>
 }
 
-// What has no rule stays without, a rule that is there stays, and so does an op with an operand that is no tensor.
+// An op without a rule is not changed, an existing rule stays, and an operand that is not a tensor prevents a rule.
 // CHECK-LABEL: func.func @without_and_with
 // CHECK-NEXT: stablehlo.constant dense<1.000000e+00> : tensor<4x8xf32>
 // CHECK-NEXT: stablehlo.custom_call @some_kernel({{.*}}) : (

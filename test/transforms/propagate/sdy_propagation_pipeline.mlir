@@ -12,7 +12,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // BEFORE: stablehlo.negate %{{.*}} : tensor<8xf32>
 
-// Calls that shard alike share a function, others do not.
+// Calls with equal shardings share a function, and other calls do not.
 // CHECK: func.func @main(
 // CHECK: call @twice(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
 // CHECK: call @twice(%{{.*}}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
@@ -23,7 +23,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // PROPAGATED: call @twice(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
 
-// One function for all calls, which do not agree on its sharding.
+// All calls share one function without shardings, because their shardings differ.
 // DEDUP: call @twice(
 // DEDUP: call @twice(
 // DEDUP: call @twice(

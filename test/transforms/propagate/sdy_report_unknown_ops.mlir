@@ -7,7 +7,7 @@
 // CHECK-NOT: 'my.unknown'
 // CHECK: remark: 'stablehlo.add' has no sharding rule: it has a dynamic shape (1 op)
 
-// The program stays as it is.
+// The program is not changed.
 // IR: func.func @unknown
 // IR-NEXT: "my.unknown"(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
 
@@ -34,7 +34,7 @@ func.func @reasons(%a: tensor<?xf32>, %b: tensor<f32>, %c: tensor<4xi32>) -> ten
   return %0 : tensor<?xf32>
 }
 
-// These have nothing that could not propagate: no tensors on both sides, or edges, or a rule around them.
+// These ops cannot prevent propagation: they lack tensors on one side, or have edges, or are in an op with a rule.
 func.func @known(%a: tensor<8xf32>, %b: i1, %c: tensor<f32>) -> tensor<8xf32> {
   %0 = "my.constant"() : () -> tensor<8xf32>
   %1 = "my.scalar"(%c) : (tensor<f32>) -> tensor<f32>

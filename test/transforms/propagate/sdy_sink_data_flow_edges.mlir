@@ -18,7 +18,7 @@ func.func @results(%a: tensor<8x8xf32>, %token: !stablehlo.token) -> (tensor<8x8
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// Edges without shardings leave what there is.
+// Edges without shardings do not change existing shardings.
 // CHECK-LABEL: func.func @unsharded
 // CHECK-NEXT: %[[OUT:.*]] = stablehlo.optimization_barrier %arg0 : tensor<8x8xf32>
 // CHECK-NEXT: return %[[OUT]]
@@ -28,7 +28,7 @@ func.func @unsharded(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 
-// The axes that the body is manual on stay, and are major to what propagation has found in it.
+// The manual axes of the body stay, and precede the axes that propagation has added in the body.
 // CHECK-LABEL: func.func @manual
 // CHECK-NEXT: %[[OUT:.*]] = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x", "y", ?}, {?}]>] out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x"} (%arg1: tensor<4x8xf32>) {
 // CHECK-NEXT:   %[[IN:.*]] = sdy.named_computation<"f">(%arg1) in_shardings=[<@mesh, [{"y"}, {}]>] (%arg2: tensor<4x8xf32>) {
@@ -51,7 +51,7 @@ func.func @manual(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 
-// Loops of other dialects are like those of StableHLO.
+// Loops of other dialects are handled like those of StableHLO.
 // CHECK-LABEL: func.func @scf_for
 // CHECK: %[[OUT:.*]] = scf.for %{{.*}} iter_args(%[[ITER:.*]] = %arg0)
 // CHECK-NEXT: stablehlo.abs %[[ITER]]

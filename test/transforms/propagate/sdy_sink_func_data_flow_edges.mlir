@@ -9,7 +9,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func private @callee(%a: tensor<4xf32> {jax.note}, %b: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %c: tensor<4xf32>,
                           %d: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = sdy.func_data_flow_edge %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
-  // An edge that propagation has taken the sharding of leaves its argument open.
+  // An edge whose sharding propagation has removed leaves its argument open.
   %1 = sdy.func_data_flow_edge %b : tensor<4xf32>
   %2 = sdy.func_data_flow_edge %c : tensor<4xf32>
   %3 = stablehlo.add %0, %1 : tensor<4xf32>

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Copies that are sharded alike become one, that which is called first.
+// Copies with equal shardings become one, which is the first that is called.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: call @f(
 // CHECK-NEXT: call @f_0(
@@ -11,7 +11,7 @@ sdy.mesh @mesh = <["x"=2]>
 // CHECK-NEXT: call @f_2(
 // CHECK-NEXT: call @g(
 
-// In full, the first copy wins that makes its shardings those of the most calls; manual axes and other functions stay apart.
+// In full mode, the first copy with the shardings of the most calls stays; manual axes and other functions are separate.
 // FULLY-LABEL: func.func @main
 // FULLY-NEXT: call @f_1(
 // FULLY-NEXT: call @f_1(
@@ -50,7 +50,7 @@ func.func private @g(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %a : tensor<4xf32>
 }
 
-// What is called once, after what is called twice, is not called most.
+// A copy that is called once, after one that is called twice, does not have the most calls.
 // FULLY-LABEL: func.func @once_behind_twice
 // FULLY-NEXT: call @h_0(
 // FULLY-NEXT: call @h_0(

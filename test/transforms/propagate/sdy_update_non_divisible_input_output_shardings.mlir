@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=6]>
 
-// The longest prefix that divides stays: 4 of 8 and 2 of the rest, 3 of the 6 that "y" has, the 2 of a sub-axis.
+// The longest prefix that divides stays: 4 of 8 and 2 of the rest, 3 of the 6 of "y", and the 2 of a sub-axis.
 // CHECK: func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y":(1)2}]>},
 // CHECK-SAME: %arg1: tensor<3x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(1)3, ?}, {}]>},
 // CHECK-SAME: %arg2: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(3)2}], unreduced={"y":(1)3}>},
@@ -19,7 +19,7 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y
                 %e: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<8xf32> {jax.note}, tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
   %0 = call @callee(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
-  // What is inside a function may be padded.
+  // Values inside of a function may be padded.
   %1 = stablehlo.abs %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>]>} : tensor<8xf32>
   %2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{"x", "y"}]>] out_shardings=[<@mesh, [{"x", "y"}]>] manual_axes={"x"} (%arg: tensor<2xf32>) {
     sdy.return %arg : tensor<2xf32>
@@ -31,7 +31,7 @@ func.func private @callee(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %a : tensor<8xf32>
 }
 
-// A collective takes what it took.
+// The operand of a collective keeps its sharding.
 // CHECK: func.func @collectives(%arg0: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 // CHECK-NEXT: %[[AGAIN:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}]>
 // CHECK-NEXT: sdy.all_reduce {"y"} %[[AGAIN]] out_sharding=<@mesh, [{"x"}]>

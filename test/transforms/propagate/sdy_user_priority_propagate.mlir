@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// The second argument comes first, as its dimension has the smaller number. No priority is left.
+// The second argument propagates first, because its dimension has the smaller number. No priority is left.
 // CHECK-LABEL: func.func @two_priorities
 // CHECK-SAME: %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>}
 // CHECK-SAME: %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x"}]>}
@@ -14,7 +14,7 @@ func.func @two_priorities(
   return %0 : tensor<8x8xf32>
 }
 
-// While a dimension waits, nothing else takes its axes or shards it.
+// While a dimension waits for its priority, no other tensor takes its axes or shards it.
 // CHECK-LABEL: func.func @waiting
 // CHECK-SAME: %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", ?}, {?}]>}
 // CHECK-SAME: %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}, {"x", ?}]>}
@@ -25,7 +25,7 @@ func.func @waiting(
   return %0 : tensor<8x8xf32>
 }
 
-// Results of functions and ops that nothing propagates to lose their priorities too.
+// Results of functions, and ops without propagation, lose their priorities, too.
 // CHECK-LABEL: func.func @everywhere
 // CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
 // CHECK-NEXT: stablehlo.custom_call @opaque() {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
@@ -34,7 +34,7 @@ func.func @everywhere(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.
   return %a : tensor<8xf32>
 }
 
-// So do the results of a function that is called, which have no part in propagation.
+// So do the results of a called function, which do not take part in propagation.
 // CHECK-LABEL: func.func private @called
 // CHECK-SAME: -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}]>})
 func.func private @called(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}p1]>}) {

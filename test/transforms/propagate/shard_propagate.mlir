@@ -3,7 +3,7 @@
 // RUN: shard-opt %examples/perceptron_stablehlo.mlir --shard-propagate | FileCheck %s --check-prefixes=ALL,STABLEHLO
 // RUN: shard-opt %s --shard-propagate | FileCheck %s
 
-// In each form the biases and the second weights take the hidden layer's axis, and the output the batch's.
+// In each form, the biases and the second weights take the axis of the hidden layer, and the output that of the batch.
 
 // LINALG: sdy.mesh @mesh = <["data"=2, "model"=2]>
 // LINALG: %arg2: tensor<32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>}, %arg3: tensor<32x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>})
@@ -17,7 +17,7 @@
 // ALL-NOT: shard.
 // ALL-NOT: ?
 
-// Calls are inlined, so shardings go through them.
+// Calls are inlined, so shardings propagate through them.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main
@@ -33,7 +33,7 @@ func.func private @relu(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// Through regions, by priorities, and within groups.
+// Propagation through regions, by priorities, and within groups.
 // CHECK-LABEL: func.func @regions
 // CHECK: scf.for
 // CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}

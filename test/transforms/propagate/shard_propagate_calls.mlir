@@ -2,7 +2,7 @@
 // RUN: shard-opt %s --split-input-file --spmd-pipeline --shard-communication-report 2>&1 >/dev/null | FileCheck %s --check-prefix=BYTES
 // RUN: shard-opt %s --split-input-file --spmd-pipeline=collectives=stablehlo --shard-communication-report 2>&1 >/dev/null | FileCheck %s --check-prefix=BYTES
 
-// A constraint inside a function stops nothing: the weights are sharded outside and arrive as they are.
+// A constraint in a function does not stop propagation: the weights are sharded outside and keep their sharding.
 sdy.mesh @mesh = <["dp"=2, "tp"=4]>
 
 // CHECK-LABEL: func.func @main
@@ -29,7 +29,7 @@ func.func private @layer(%x: tensor<8x32xf32>, %up: tensor<32x64xf32>, %down: te
 
 // -----
 
-// The same where the calls stay: both agree, so that they share a function, and a third has one of its own.
+// The same with calls that stay: two calls agree and share a function, and a third has its own function.
 sdy.mesh @mesh = <["dp"=2, "tp"=4]>
 
 // CHECK-LABEL: func.func @main
@@ -65,7 +65,7 @@ func.func private @layer(%x: tensor<8x32xf32>, %up: tensor<32x64xf32>, %down: te
 
 // -----
 
-// A function that is only declared takes and gives what it says, and what is around follows.
+// A declared function keeps its declared shardings, and the operations around its calls follow them.
 sdy.mesh @mesh = <["x"=2]>
 
 // CHECK-LABEL: func.func @main

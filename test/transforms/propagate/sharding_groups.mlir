@@ -1,10 +1,10 @@
 // RUN: shard-opt %s --sdy-basic-propagate | FileCheck %s
 
-// All values of a sharding group are sharded alike.
+// All values of a sharding group have the same sharding.
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What one of a group takes, the other has, across functions and without a way between them.
+// A sharding of one member is taken by the others, across functions and without edges between them.
 // CHECK-LABEL: func.func @one
 // CHECK-NEXT: stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}]>]>}
 func.func @one(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -22,7 +22,7 @@ func.func @other(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// Members that begin with different shardings keep them; the group is then of open constraints behind them.
+// Members with different initial shardings keep them; the group then consists of open constraints after them.
 // CHECK-LABEL: func.func @conflict
 // CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // CHECK-SAME: %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-basic-propagate --verify-diagnostics
 
-// Each member keeps its own sharding, and the user is told which these are.
+// Each member keeps its own sharding, and a warning names these shardings.
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline=collectives=stablehlo
 
-// A callback, as JAX makes one for printing, is on one device, of a mesh without axes, and has no result.
+// A callback, such as JAX's for printing, is on one device, of a mesh without axes, and has no result.
 sdy.mesh @device = <[], device_ids=[0]>
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {

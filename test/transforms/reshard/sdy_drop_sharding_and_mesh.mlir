@@ -13,7 +13,7 @@ func.func @main(%a: tensor<4xf32> {jax.note, sdy.sharding = #sdy.sharding<@mesh,
   return %0 : tensor<4xf32>
 }
 
-// Groups of devices along axes of the mesh keep it.
+// Groups of devices along axes of a mesh keep this mesh.
 // CHECK-LABEL: func.func @groups
 // CHECK: replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes=[<name = "x", size = 2>]>, axes = [#stablehlo.axis_ref<name = "x">]>
 func.func @groups(%a: tensor<4xf32>) -> tensor<8xf32> {

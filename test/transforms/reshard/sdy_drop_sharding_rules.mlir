@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-drop-sharding-rules | FileCheck %s
 
-// What the user said about an op that nothing else is known of stays.
+// A user's rule of an op without a registered rule stays.
 // CHECK: stablehlo.negate %arg0 {note} : tensor<4xf32>
 // CHECK: stablehlo.custom_call @mine(%0)
 // CHECK-SAME: sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=4}, custom>

@@ -8,7 +8,7 @@
 // INLINED: #sdy.sharding<mesh<["x"=2, "y"=4]>, [{"x"}]>
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// Uneven and split axes go at the boundary, everything is closed, edges, groups, rules and constraints are gone.
+// Uneven and split axes are removed at the boundary, all is closed, and edges, groups, rules and constraints are gone.
 // CHECK: func.func @main(%arg0: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 // CHECK-SAME: -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 // CHECK-NEXT: %[[BARRIER:.*]] = stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} %arg0

@@ -5,7 +5,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// The operand of a matmul and its sum along a sharded dimension: a slice after a reduction along the same axis is one
+// The sum of a matmul along a sharded dimension: a slice after a reduction along the same axis becomes one
 // reduce-scatter.
 // CHECK-LABEL: func @main
 // CHECK-NEXT: %[[DOT:.*]] = stablehlo.dot %arg0, %arg1
@@ -29,7 +29,7 @@ func.func @main(
   return %0 : tensor<8x8xf32>
 }
 
-// Of two constraints in a row the last one counts; what is exchanged goes straight to the returned sharding.
+// The last of two consecutive constraints counts; the exchange goes directly to the returned sharding.
 // CHECK-LABEL: func @constraints
 // CHECK-NEXT: %[[PERMUTE:.*]] = sdy.collective_permute %arg0 out_sharding=<@mesh, [{"y"}, {}]>
 // CHECK-NEXT: return %[[PERMUTE]]

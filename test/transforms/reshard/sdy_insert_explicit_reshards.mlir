@@ -3,7 +3,7 @@
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 sdy.mesh @reversed = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>
 
-// What agrees is left alone.
+// Compatible shardings need no reshards.
 // CHECK-LABEL: func.func @compatible
 // CHECK-NEXT: stablehlo.add
 // CHECK-NEXT: return
@@ -15,7 +15,7 @@ func.func @compatible(
   return %0 : tensor<8x8xf32>
 }
 
-// The sharding that most have wins.
+// The most frequent sharding is chosen.
 // CHECK-LABEL: func.func @operand
 // CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg1 <@mesh, [{"x"}, {}]>
 // CHECK-NEXT: stablehlo.add %arg0, %[[B]]
@@ -63,7 +63,7 @@ func.func @contracted(
   return %0 : tensor<8x8xf32>
 }
 
-// Unless the result is declared partial, until somebody needs it whole.
+// A result that is declared partial stays partial until a user needs the entire value.
 // CHECK-LABEL: func.func @unreduced
 // CHECK-NEXT: %[[R:.*]] = stablehlo.dot_general
 // CHECK-NEXT: %[[S:.*]] = sdy.all_reduce {"y"} %[[R]] out_sharding=<@mesh, [{"x"}, {}]>
@@ -78,7 +78,7 @@ func.func @unreduced(
   return %1 : tensor<8x8xf32>
 }
 
-// The reduction is what the op does.
+// The kind of the reduction is that of the op.
 // CHECK-LABEL: func.func @maximum
 // CHECK: sdy.all_reduce max {"x"}
 func.func @maximum(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8xf32> {
@@ -87,7 +87,7 @@ func.func @maximum(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %1 : tensor<8xf32>
 }
 
-// A product of all elements is reduced by no collective, so its operand is gathered.
+// No collective reduces a product of all elements, so its operand is gathered.
 // CHECK-LABEL: func.func @product
 // CHECK: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{}, {}]>
 // CHECK-NEXT: stablehlo.reduce(%[[A]]
@@ -99,7 +99,7 @@ func.func @product(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %1 : tensor<8xf32>
 }
 
-// What cannot be sharded at all goes to a dimension that every tensor has.
+// An axis of a dimension that cannot be sharded moves to a dimension of all tensors.
 // CHECK-LABEL: func.func @softmax
 // CHECK: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
 // CHECK: %[[R:.*]] = linalg.softmax {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dimension(1) ins(%[[A]]
@@ -110,7 +110,7 @@ func.func @softmax(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
   return %1 : tensor<8x8xf32>
 }
 
-// A custom rule is for propagation only.
+// A custom rule applies to propagation only.
 // CHECK-LABEL: func.func @custom_rule
 // CHECK-NEXT: stablehlo.custom_call @f(%arg0)
 // CHECK-NEXT: return
@@ -121,7 +121,7 @@ func.func @custom_rule(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %0 : tensor<8xf32>
 }
 
-// The order of devices that most have wins.
+// The most frequent order of devices is chosen.
 // CHECK-LABEL: func.func @device_order
 // CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg1 <@reversed, [{"x"}]>
 // CHECK-NEXT: stablehlo.add %arg0, %[[B]]
@@ -133,7 +133,7 @@ func.func @device_order(
   return %0 : tensor<8xf32>
 }
 
-// All results get a sharding with the first.
+// All results take a sharding if the first one does.
 // CHECK-LABEL: func.func @results
 // CHECK: %[[S:.*]]:2 = "stablehlo.sort"
 // CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{"x"}, {}]>]>}
@@ -149,7 +149,7 @@ func.func @results(%a: tensor<8x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0#0, %0#1 : tensor<8x4xi32>, tensor<8x4xi32>
 }
 
-// What goes into a loop, and round it, is sharded as its result.
+// The operands and the carried values of a loop have the sharding of its result.
 // CHECK-LABEL: func.func @loop
 // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"y"}]>
 // CHECK-NEXT: stablehlo.while(%{{.*}} = %[[A]])
@@ -169,7 +169,7 @@ func.func @loop(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %0 : tensor<8xf32>
 }
 
-// Inside a manual computation the manual axes are not there.
+// Shardings in a manual computation omit the manual axes.
 // CHECK-LABEL: func.func @manual
 // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"x", "y"}]>
 // CHECK-NEXT: sdy.manual_computation(%[[A]])
@@ -184,7 +184,7 @@ func.func @manual(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<8xf32>
 }
 
-// A reshard to partial values is no reshard.
+// Values become partial by ops other than reshards.
 // CHECK-LABEL: func.func @made_partial
 // CHECK-NEXT: %[[R:.*]] = sdy.replicated_to_unreduced {"y"} %arg0 out_sharding=<@mesh, [{"x"}], unreduced={"y"}>
 // CHECK-NEXT: %[[S:.*]] = sdy.sharded_to_unreduced [{"x"}] %[[R]] out_sharding=<@mesh, [{}], unreduced={"x", "y"}>
@@ -195,7 +195,7 @@ func.func @made_partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8xf32>
 }
 
-// What reduces its operand itself needs no other reduction.
+// An op that reduces its operand needs no other reduction.
 // CHECK-LABEL: func.func @reduced_already
 // CHECK-NEXT: sdy.all_reduce
 // CHECK-NEXT: return
@@ -208,7 +208,7 @@ func.func @reduced_already(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 sdy.mesh @three = <["s"=6, "t"=2]>
 
-// An axis that does not fit a factor is dealt out anew.
+// An axis that does not fit one factor is distributed over several.
 // CHECK-LABEL: func.func @overflow
 // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@three, [{"s":(1)2}, {"s":(2)3}]>
 // CHECK-NEXT: %[[R:.*]] = stablehlo.reshape %[[A]] {sdy.sharding = #sdy.sharding_per_value<[<@three, [{"s"}]>]>}

@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-insert-explicit-reshards | FileCheck %s
 
-// Without the option only what else would go wrong is done, and what saves something.
+// Without the option, only reshards that are required, or that reduce the cost, are inserted.
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
@@ -45,7 +45,7 @@ func.func @concatenate(
   return %0 : tensor<16x8xf32>
 }
 
-// The operand behind the barrier has the sharding of the result, and the one in front of it does not.
+// The operand after the barrier has the sharding of the result, and the operand before it does not.
 // CHECK-LABEL: func.func @concatenate_behind_a_barrier
 // CHECK-NOT: sdy.reshard
 // CHECK: stablehlo.concatenate %arg0, %0, dim = 1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>}
@@ -83,7 +83,7 @@ func.func private @callee(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh,
   return %a : tensor<8xf32>
 }
 
-// Partial values are reduced where the next op has them whole, and what a result is not declared partial along.
+// Partial values are reduced if the next op needs entire values, or along axes that a result does not declare.
 // CHECK-LABEL: func.func @unreduced
 // CHECK-NEXT: %[[D:.*]] = stablehlo.dot
 // CHECK-NEXT: %[[Y:.*]] = sdy.all_reduce {"y"} %[[D]] out_sharding=<@mesh, [{}, {}], unreduced={"x"}>
@@ -98,7 +98,7 @@ func.func @unreduced(
   return %1 : tensor<8x8xf32>
 }
 
-// Equal constants are sharded each in its own way: only the one that lies otherwise is resharded for the call.
+// Equal constants have separate shardings: only the one with another sharding is resharded for the call.
 // CHECK-LABEL: func.func @constants
 // CHECK-NEXT: %[[WHOLE:.*]] = sdy.constant dense
 // CHECK-NEXT: %[[R:.*]] = sdy.reshard %[[WHOLE]] <@mesh, [{"y"}]>

@@ -6,7 +6,7 @@ sdy.mesh @mesh = <["x"=8]>
 sdy.mesh @grid = <["x"=2, "y"=2]>
 sdy.mesh @four = <["x"=4]>
 
-// What costs the same is as Shardy has it.
+// Shardy's choice is kept if it costs the same.
 // CHECK-LABEL: func.func @operand
 // CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg1 <@mesh, [{"x"}, {}]>
 // CHECK-NEXT: stablehlo.add %arg0, %[[B]]
@@ -21,7 +21,7 @@ func.func @operand(
   return %0 : tensor<8x8xf32>
 }
 
-// The result wants the axis that is contracted: partial results are scattered.
+// The result is sharded along the contracted axis, so partial results are scattered.
 // CHECK-LABEL: func.func @scattered
 // CHECK-NEXT: %[[R:.*]] = stablehlo.dot %arg0, %arg1
 // CHECK-NEXT: %[[S:.*]] = sdy.all_reduce {"x"} %[[R]] out_sharding=<@mesh, [{}, {}]>
@@ -39,7 +39,7 @@ func.func @scattered(
   return %0 : tensor<64x64xf32>
 }
 
-// Where little is contracted, less moves when the operands are resharded.
+// For a short contraction, resharding the operands moves fewer bytes.
 // CHECK-LABEL: func.func @short_contraction
 // CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
 // CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg1 <@mesh, [{}, {}]>
@@ -70,7 +70,7 @@ func.func @outer_product(
   return %0 : tensor<64x32xf32>
 }
 
-// To gather both operands would wait no longer than to reduce the result, and move as much, but compute all everywhere.
+// Gathering both operands takes no longer than reducing the result, and moves as much, but replicates the computation.
 // CHECK-LABEL: func.func @not_everywhere
 // CHECK-NEXT: %[[R:.*]] = stablehlo.dot %arg0, %arg1
 // CHECK-NEXT: sdy.all_reduce {"x"} %[[R]]
@@ -81,7 +81,7 @@ func.func @not_everywhere(
   return %0 : tensor<64x64xf32>
 }
 
-// Every user wants the product otherwise than it is said to lie, so it is made to lie so.
+// Every user needs the product in another sharding than the declared one, so the product takes that sharding.
 // CHECK-LABEL: func.func @users
 // CHECK-NEXT: %[[R:.*]] = stablehlo.dot %arg0, %arg1
 // CHECK-NEXT: %[[S:.*]] = sdy.all_reduce {"x"} %[[R]] out_sharding=<@grid, [{}, {}]>
@@ -105,7 +105,7 @@ func.func @users(
   return %1, %2 : tensor<64x64xf32>, tensor<64x64xf32>
 }
 
-// What is returned otherwise reaches what it is computed from, the smallest of which is resharded.
+// The sharding of a returned value reaches its operands, the smallest of which is resharded.
 // CHECK-LABEL: func.func @from_the_end
 // CHECK-NEXT: %[[R:.*]] = stablehlo.negate %arg0
 // CHECK-NEXT: %[[S:.*]] = sdy.reshard %[[R]] <@grid, [{"y"}]>
@@ -122,7 +122,7 @@ func.func @from_the_end(%a: tensor<64xf32> {sdy.sharding = #sdy.sharding<@grid, 
   return %1 : tensor<32x64xf32>
 }
 
-// Where tensors are partial nothing is weighed.
+// For partial tensors, costs are not compared.
 // CHECK-LABEL: func.func @unreduced
 // CHECK-NEXT: %[[R:.*]] = stablehlo.dot %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@grid, [{}, {}], unreduced={"x"}>]>}
 // CHECK-NEXT: return %[[R]]
@@ -134,7 +134,7 @@ func.func @unreduced(
   return %0 : tensor<64x64xf32>
 }
 
-// Partial sums that are added are reduced together: the small contractions leave theirs partial, too. Alone, one gathers
+// Partial sums that are added are reduced together: the small contractions leave theirs partial, too. One alone gathers
 // its operands, which are smaller than its result.
 // CHECK-LABEL: func.func @summands
 // CHECK-NEXT: stablehlo.dot_general %arg0, %arg3

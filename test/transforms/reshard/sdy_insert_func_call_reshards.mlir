@@ -4,19 +4,19 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // CHECK-LABEL: func.func @main
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-  // What the function gives is resharded to what the call was said to give; what agrees stays.
+  // Results of the function are resharded to the shardings of the call; equal shardings stay.
   // CHECK-NEXT: %[[PAIR:.*]]:2 = call @pair(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{?}]>]>}
   // CHECK-NEXT: %[[FIRST:.*]] = sdy.reshard %[[PAIR]]#0 <@mesh, [{"y"}]>
   // CHECK-NEXT: stablehlo.add %[[FIRST]], %[[PAIR]]#1
   %0:2 = call @pair(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>, <@mesh, [{}]>]>} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   %1 = stablehlo.add %0#0, %0#1 : tensor<4xf32>
-  // A call without shardings wants nothing sharded.
+  // Results of a call without shardings are replicated.
   // CHECK-NEXT: %[[PAIR:.*]]:2 = call @pair(%{{.*}}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{?}]>]>}
   // CHECK-NEXT: %[[FIRST:.*]] = sdy.reshard %[[PAIR]]#0 <@mesh, [{}]>
   // CHECK-NEXT: stablehlo.add %[[FIRST]], %[[PAIR]]#1
   %2:2 = call @pair(%1) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   %3 = stablehlo.add %2#0, %2#1 : tensor<4xf32>
-  // A function without shardings gives nothing sharded.
+  // Results of a function without shardings are replicated.
   // CHECK-NEXT: %[[PLAIN:.*]] = call @plain(%{{.*}}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>}
   // CHECK-NEXT: %[[SHARDED:.*]] = sdy.reshard %[[PLAIN]] <@mesh, [{"x"}]>
   %4 = call @plain(%3) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<4xf32>) -> tensor<4xf32>

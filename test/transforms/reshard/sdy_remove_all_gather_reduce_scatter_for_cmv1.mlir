@@ -22,7 +22,7 @@ func.func @scatter(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8x8xf32> 
   return %1 : tensor<8x8xf32>
 }
 
-// Others use the gathered tensor too.
+// The gathered tensor has other uses, too.
 // CHECK-LABEL: func.func @shared
 // CHECK-NEXT: sdy.all_gather
 func.func @shared(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {

@@ -19,7 +19,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %r#1 : tensor<4xf32>
 }
 
-// A block that control never reaches is cleaned too.
+// An unreachable block is processed, too.
 // CHECK-LABEL: func.func @unreachable
 // CHECK-NOT: sdy.sharding_group
 func.func @unreachable(%a: tensor<4xf32>) -> tensor<4xf32> {

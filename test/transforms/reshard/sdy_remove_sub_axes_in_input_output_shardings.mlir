@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=8, "y"=4]>
 
-// An open dimension ends before its first sub-axis, a closed one is as its user wants it.
+// An open dimension ends before its first sub-axis, and a closed dimension keeps the user's sharding.
 // CHECK: func.func @main(
 // CHECK-SAME: %arg0: tensor<64x64xf32> {jax.note, sdy.sharding = #sdy.sharding<@mesh, [{"y", ?}, {?}p1]>}
 // CHECK-SAME: %arg1: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2, "y"}, {}], replicated={"x":(2)4}>}
@@ -17,7 +17,7 @@ func.func @main(
   return %0 : tensor<64x64xf32>
 }
 
-// No other function is seen from outside.
+// Other functions are not visible from outside.
 // CHECK: func.func private @other(%arg0: tensor<64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2, ?}]>})
 func.func private @other(%a: tensor<64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2, ?}]>}) {
   return

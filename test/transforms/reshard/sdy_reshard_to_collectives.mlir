@@ -18,7 +18,7 @@ func.func @each_kind(%a: tensor<8x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   return %0 : tensor<8x8x8xf32>
 }
 
-// A tensor without sharding is replicated; a reshard's result is the source of the next one.
+// A tensor without a sharding is replicated; a reshard's result is the source of the next one.
 // CHECK-LABEL: func @one_after_the_other
 // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]>
 // CHECK-NEXT: %[[PERMUTE:.*]] = sdy.collective_permute %[[SLICE]] out_sharding=<@mesh, [{"y"}]>
@@ -70,7 +70,7 @@ func.func @one_device(
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
-// Partial values stay partial, also where no dimension is sharded any more.
+// Partial values stay partial, even if no dimension remains sharded.
 // CHECK-LABEL: func @partial
 // CHECK-NEXT: sdy.all_gather [{"x"}] %arg0 out_sharding=<@mesh, [{}], unreduced=max{"y"}>
 func.func @partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced=max{"y"}>}) -> tensor<8xf32> {
@@ -88,7 +88,7 @@ func.func @behind_a_barrier(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mes
   return %1 : tensor<8xf32>
 }
 
-// The result of a loop says how its block argument is sharded.
+// The sharding of a loop's result is also that of its block argument.
 // CHECK-LABEL: func @in_a_loop
 // CHECK: do {
 // CHECK-NEXT: sdy.all_to_all [{"x"}: 0->1] %iterArg out_sharding=<@mesh, [{}, {"x"}]>

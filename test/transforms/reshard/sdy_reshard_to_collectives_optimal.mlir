@@ -23,7 +23,7 @@ sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
 sdy.mesh @backwards = <["a"=2, "b"=2, "c"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>
 sdy.mesh @six = <["x"=6]>
 
-// Cut further by "c" first, the exchange between devices is of half the bytes.
+// After a slice along "c", the exchange between devices moves half of the bytes.
 // CHECK-LABEL: func @smaller_before_it_moves
 // CHECK-NEXT: %[[S:.*]] = sdy.all_slice [{}, {"c"}] %arg0 out_sharding=<@mesh, [{"a", "b"}, {"c"}]>
 // CHECK-NEXT: %[[P:.*]] = sdy.collective_permute %[[S]] out_sharding=<@mesh, [{"b", "c"}, {"a"}]>
@@ -33,7 +33,7 @@ sdy.mesh @six = <["x"=6]>
 // DIRECT-LABEL: func @smaller_before_it_moves
 // DIRECT-NEXT: sdy.reshard %arg0 <@mesh, [{"b"}, {"a"}]> {mlir_shard.direct_exchange}
 
-// Where only the number of messages counts there is nothing better than Shardy's.
+// If only the number of messages counts, no plan is better than Shardy's.
 // FEW-LABEL: func @smaller_before_it_moves
 // FEW-NEXT: sdy.collective_permute
 // FEW-NEXT: sdy.all_to_all [{"a"}: 0->1]
@@ -73,7 +73,7 @@ func.func @largest_of_partial_values(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sh
   return %1 : tensor<8x8xf32>
 }
 
-// Others want the whole sum.
+// Other users need the entire sum.
 // CHECK-LABEL: func @reduced_for_others_too
 // CHECK-NEXT: %[[R:.*]] = sdy.all_reduce {"b"} %arg0
 // CHECK-NEXT: sdy.all_slice [{}, {"b"}] %[[R]]
@@ -91,7 +91,7 @@ func.func @devices_in_another_order(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sha
   return %0 : tensor<8x8xf32>
 }
 
-// What is replicated is so for any order, but a slice in one order of what is said to be in another is none.
+// A replicated tensor is the same in any device order, but a slice in one order is not a slice in another one.
 // CHECK-LABEL: func @replicated_in_another_order
 // CHECK-NEXT: %[[S:.*]] = sdy.all_slice [{}, {"b"}] %arg0 out_sharding=<@mesh, [{}, {"b"}]>
 // CHECK-NEXT: sdy.collective_permute %[[S]] out_sharding=<@backwards, [{}, {"b"}]>
@@ -100,7 +100,7 @@ func.func @replicated_in_another_order(%a: tensor<8x8xf32> {sdy.sharding = #sdy.
   return %0 : tensor<8x8xf32>
 }
 
-// Blocks of two and of three elements out of six devices: only whole tensors have both.
+// Shards of a half and of a third of the elements on six devices: only replicated tensors contain both.
 // CHECK-LABEL: func @no_common_grid
 // CHECK-NEXT: sdy.all_gather [{"x":(1)2}]
 // CHECK-NEXT: sdy.all_slice [{"x":(1)3}]

@@ -2,7 +2,7 @@
 // RUN: shard-opt %s --sdy-resolve-single-device-sharding='replica-count=4 partition-count=1' | FileCheck %s --check-prefix=REPLICAS
 // RUN: shard-opt %s --pass-pipeline='builtin.module(func.func(sdy-insert-explicit-reshards,sdy-resolve-single-device-sharding))' | FileCheck %s --check-prefix=BOTH
 
-// The condition and the all-reduce of each operation; the reshards to the device and from it are gone.
+// Each operation has a condition and an all-reduce; the reshards to and from the device are erased.
 sdy.mesh @device = <[], device_ids=[3]>
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
@@ -30,7 +30,7 @@ func.func @both_operands_come_with_one_reshard(%a: tensor<8xf32> {sdy.sharding =
   return %2 : tensor<8xf32>
 }
 
-// What is no tensor is not summed. A reshard with other uses stays, and so does one to another sharding.
+// A result that is not a tensor is not summed. A reshard with other uses stays, and so does one to another sharding.
 // CHECK-LABEL: func @several_results
 // CHECK: %[[ARRIVED:.*]] = sdy.reshard %arg0 <@device, []>
 // CHECK: %[[IF:.*]]:3 = "stablehlo.if"

@@ -10,7 +10,7 @@ func.func @differs(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<8xf32>
 }
 
-// Open or closed is a matter of propagation.
+// Open and closed dimensions differ only in propagation.
 // CHECK-LABEL: func.func @alike
 // CHECK-NEXT: return %arg0
 func.func @alike(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {

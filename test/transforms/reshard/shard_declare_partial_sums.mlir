@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// A contraction along a sharded dimension leaves partial sums, whether or not its sharding says so.
+// A contraction along a sharded dimension leaves partial sums, whether or not its sharding declares them.
 // CHECK-LABEL: func @contraction(
 // CHECK: stablehlo.dot %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}], unreduced={"y"}>]>}
 // CHECK: sdy.all_reduce {"y"}
@@ -21,7 +21,7 @@ func.func @maximum(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
   return %1 : tensor<4xf32>
 }
 
-// What says so already stays as it is.
+// An op that already declares them is not changed.
 // CHECK-LABEL: func @declared(
 // CHECK-NEXT: sdy.replicated_to_unreduced {"y"} %arg0 out_sharding=<@mesh, [{"x"}], unreduced={"y"}>
 // CHECK-NEXT: sdy.all_reduce {"y"}
@@ -51,7 +51,7 @@ func.func @scattered(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Partial values are combined in one way.
+// Partial values have a single kind of reduction.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @another_kind(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}, %z: tensor<f32>) -> tensor<4xf32> {
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
@@ -62,7 +62,7 @@ func.func @another_kind(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 // -----
 
-// In a manual computation devices may hold different values along its axes, which sdy has no word for.
+// In a manual computation, devices may hold different values along the manual axes, which sdy cannot express.
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @manual(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<4x4xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%b: tensor<2x4xf32>) {

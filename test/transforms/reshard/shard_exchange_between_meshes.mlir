@@ -10,7 +10,7 @@ func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"},
     -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@b, [{}, {"x"}]>}, tensor<8x4xf32>, tensor<8x4xf32>) {
   // CHECK-NEXT: %[[B:.*]] = sdy.reshard %arg0 <@b, [{"x"}, {}]> {mlir_shard.direct_exchange, mlir_shard.source = #sdy.sharding<@a, [{"x"}, {}]>}
   // CHECK-NEXT: %[[ADD:.*]] = stablehlo.add %[[B]], %[[B]]
-  // What all devices have is taken on each.
+  // A tensor that all devices hold needs no exchange.
   // CHECK-NEXT: sdy.sharding_constraint %arg1 <@b, [{"x"}, {}]>
   // CHECK-NEXT: %[[RETURNED:.*]] = sdy.reshard %arg0 <@b, [{}, {"x"}]> {mlir_shard.direct_exchange, mlir_shard.source = #sdy.sharding<@a, [{"x"}, {}]>}
   // CHECK-NEXT: return %[[RETURNED]], %[[ADD]], %arg1
@@ -22,7 +22,7 @@ func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"},
 
 // -----
 
-// Four devices get a quarter each from two that have it all, and gather it.
+// Four devices receive a quarter each from two devices that hold the entire tensor, and gather it.
 sdy.mesh @two = <["x"=2]>
 sdy.mesh @others = <["x"=2], device_ids=[2, 3]>
 sdy.mesh @four = <["x"=4], device_ids=[4, 5, 6, 7]>
@@ -36,7 +36,7 @@ func.func @main(%arg0: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@two, [
 
 // -----
 
-// Six of eight devices are no part of a grid: nothing but an exchange is among them.
+// Six of eight devices are not a part of a grid, so only an exchange can reach them.
 sdy.mesh @training = <["x"=8]>
 sdy.mesh @serving = <["x"=6]>
 // CHECK-LABEL: func.func @main

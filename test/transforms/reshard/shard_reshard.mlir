@@ -8,7 +8,7 @@ func.func private @callee(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mes
   return %a : tensor<8x8xf32>
 }
 
-// The constraint is the first of two changes in a row; the last is the one that is planned.
+// The constraint is the first of two consecutive changes; the last one is planned.
 // CHECK-LABEL: func @constraint
 // CHECK-NEXT: %[[S:.*]] = sdy.all_slice [{}, {"z"}] %arg0
 // CHECK-NEXT: %[[P:.*]] = sdy.collective_permute %[[S]] out_sharding=<@mesh, [{"y", "z"}, {"x"}]>

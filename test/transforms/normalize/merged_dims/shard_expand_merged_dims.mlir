@@ -21,7 +21,7 @@ func.func @attention(%x: tensor<4x8x6x3xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 // -----
 
-// A linear layer on tokens of which the batch comes second, and its gradient, which sums over all tokens.
+// A linear layer on tokens whose second dimension is the batch, and its gradient, which sums over all tokens.
 // CHECK-LABEL: @linear
 // CHECK-NEXT: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[DOT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [2] x [0] : (tensor<6x8x4xf32>, tensor<4x5xf32>) -> tensor<6x8x5xf32>
@@ -44,7 +44,7 @@ func.func @linear(%x: tensor<6x8x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>)
 
 // -----
 
-// A reshape that splits one dimension and merges the parts with another: the splitting is left.
+// A reshape that splits one dimension and merges the parts with another becomes a split only.
 // CHECK-LABEL: @split_and_merged
 // CHECK-NEXT: %[[SPLIT:.*]] = stablehlo.reshape %arg0 : (tensor<3x8x12xf32>) -> tensor<3x8x2x6xf32>
 // CHECK-NEXT: %[[NEGATED:.*]] = stablehlo.negate %[[SPLIT]] : tensor<3x8x2x6xf32>
@@ -58,7 +58,7 @@ func.func @split_and_merged(%x: tensor<3x8x12xf32>) -> tensor<3x8x2x6xf32> {
 
 // -----
 
-// What repeats its elements is made expanded, the other operand of a sum is split; one merge is left for the sort.
+// Constants and iotas are created expanded, and the other operand of a sum is split; the sort keeps one merge.
 // CHECK-LABEL: @others
 // CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<2x3x4xf32>
 // CHECK-DAG: %[[IOTA:.*]] = stablehlo.iota dim = 2 : tensor<2x3x4xf32>
@@ -89,7 +89,7 @@ func.func @others(%x: tensor<2x3x4xf32>, %y: tensor<6x4xf32>) -> (tensor<2x3x4xf
 
 // -----
 
-// As many reshapes would be left as there are.
+// The expansion would leave as many reshapes as before.
 // CHECK-LABEL: @not_split
 // CHECK: stablehlo.reshape %arg0
 // CHECK-NEXT: stablehlo.negate {{.*}} : tensor<6xf32>
@@ -101,7 +101,7 @@ func.func @not_split(%x: tensor<2x3xf32>) -> tensor<6xf32> {
 
 // -----
 
-// Operands of one op that merge other dimensions.
+// Operands of one op merge different dimensions.
 // CHECK-LABEL: @conflict
 // CHECK: stablehlo.add {{.*}} : tensor<6xf32>
 func.func @conflict(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x3xf32> {
@@ -128,7 +128,7 @@ func.func @fixed(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// In the body of a loop, on what the loop carries.
+// A merged dimension in the body of a loop, in a value that the loop carries.
 // CHECK-LABEL: @loop
 // CHECK: stablehlo.while
 // CHECK: do {
@@ -149,7 +149,7 @@ func.func @loop(%x: tensor<2x3xf32>, %n: tensor<i1>) -> tensor<2x3xf32> {
 
 // -----
 
-// In linalg a matmul on more dimensions is a generic op; fills and empty tensors are made anew.
+// In linalg, a matmul with more dimensions becomes a generic op; fills and empty tensors are created anew.
 // CHECK: #[[LEFT:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
 // CHECK: #[[RIGHT:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2)>
 // CHECK: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
@@ -174,7 +174,7 @@ func.func @linear_in_linalg(%x: tensor<6x8x4xf32>, %w: tensor<4x5xf32>) -> tenso
 
 // -----
 
-// A loop that the body counts, or that is read in windows, stays whole; the other is expanded.
+// A loop whose index the body reads, or that windows read, is not expanded; the other one is.
 // CHECK-LABEL: @indexed
 // CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<6xi64>)
 // CHECK-LABEL: @transposed

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["data"=2, "model"=2]>
 
-// The batch and the heads of attention, which a matmul of tosa has in one dimension.
+// The batch and the heads of attention, which a matmul of tosa merges in one dimension.
 // CHECK-LABEL: @attention
 // CHECK:      %[[SCALED:.*]] = tosa.mul %arg0, %{{.*}}, %{{.*}} : (tensor<4x6x8x3xf32>, tensor<1x1x1x1xf32>, tensor<1xi8>)
 // CHECK:      %[[SUMS:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
@@ -33,7 +33,7 @@ func.func @attention(%q: tensor<4x6x8x3xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 // -----
 
-// A linear layer on tokens of which the batch comes second: its bias is added to tokens in one dimension, after a
+// A linear layer on tokens whose second dimension is the batch: the bias is added to tokens in one dimension, after a
 // reshape that drops the batch dimension of the matmul.
 // CHECK-LABEL: @linear
 // CHECK:      %[[SUMS:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x6x8x5xf32>)
@@ -55,7 +55,7 @@ func.func @linear(%x: tensor<6x8x4xf32>, %w: tensor<1x4x5xf32>, %b: tensor<1x5xf
 
 // -----
 
-// Integers have zero points, which only the matmul of tosa takes off.
+// Integers have zero points, which only the matmul of tosa subtracts.
 // CHECK-LABEL: @integers
 // CHECK: tosa.matmul
 func.func @integers(%q: tensor<4x6x8x3xi8>, %k: tensor<24x3x8xi8>) -> tensor<4x6x8x8xi32> {

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// Weights go from eight devices to six, which are no part of a grid of eight.
+// Weights go from eight devices to six, which are not a part of a grid of eight.
 sdy.mesh @training = <["x"=4, "y"=2]>
 sdy.mesh @serving = <["x"=2, "y"=3]>
 // CHECK: @main on 8

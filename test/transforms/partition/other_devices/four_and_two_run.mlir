@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// Four devices learn and two act: four of six are no part of a grid, so gradients are reduced by exchanges.
+// Four devices learn and two act: four of six devices are not a part of a grid, so exchanges reduce the gradients.
 sdy.mesh @learner = <["data"=2, "model"=2]>
 sdy.mesh @actor = <["x"=2], device_ids=[4, 5]>
 // CHECK: @main on 6

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// A loop on one mesh, whose result is wanted on another.
+// A loop on one mesh, whose result is needed on another.
 sdy.mesh @a = <["x"=2]>
 sdy.mesh @b = <["x"=2], device_ids=[2, 3]>
 // CHECK: @main on 4

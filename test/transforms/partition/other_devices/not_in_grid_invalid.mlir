@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline=collectives=stablehlo
 
-// Halos and shards in the opposite order are along axes of the grid, which six of eight devices are no part of.
+// Halos and reversed shards need axes of the grid, of which six of eight devices are not a part.
 sdy.mesh @training = <["x"=8]>
 sdy.mesh @serving = <["x"=6]>
 func.func @main(%arg0: tensor<24x12xf32> {sdy.sharding = #sdy.sharding<@training, [{"x"}, {}]>}) -> tensor<24x12xf32> {

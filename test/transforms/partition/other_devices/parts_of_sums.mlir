@@ -3,7 +3,7 @@
 sdy.mesh @eight = <["x"=8]>
 sdy.mesh @six = <["y"=2, "z"=3]>
 
-// Three devices reduce a third each of five elements, behind which there is a zero.
+// Three devices reduce a third each of five elements, which are padded with a zero.
 // CHECK-LABEL: func.func @sum
 // CHECK: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK: %[[SUM:.*]] = stablehlo.reduce(%arg0 init: %[[ZERO]])

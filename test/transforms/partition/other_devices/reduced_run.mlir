@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// Sums and maxima over the devices of meshes that are no part of a grid of nine: six, and the others in any order.
+// Sums and maxima over the devices of meshes that are not parts of a grid of nine: six, and the others, permuted.
 // CHECK: @main on 9
 // CHECK: <@serving, [{}]> {{.*}} OK
 // CHECK: <@serving, [{}]> {{.*}} OK

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// An actor gets the weights of a learner after each step.
+// An actor receives the weights of a learner after each step.
 sdy.mesh @learner = <["data"=2, "model"=2]>
 sdy.mesh @actor = <["x"=4], device_ids=[4, 5, 6, 7]>
 // CHECK: @main on 8

@@ -1,7 +1,7 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// The devices of the last stage are in another order, and the bias is used by all stages.
+// The devices of the last stage are in another order, and all stages use the bias.
 sdy.mesh @s0 = <["x"=2]>
 sdy.mesh @s1 = <["x"=2], device_ids=[2, 3]>
 sdy.mesh @s2 = <["x"=2], device_ids=[5, 4]>

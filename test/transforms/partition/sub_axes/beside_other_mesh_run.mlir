@@ -1,7 +1,7 @@
 // RUN: shard-run %s -n 12 | FileCheck %s
 // RUN: shard-run %s -n 12 --engine=pjrt | FileCheck %s
 
-// Parts of an axis that no grid has together, beside a mesh of other devices: one of the two is in a grid of its own.
+// Sub-axes that no single grid can have, beside a mesh over other devices: one of the two has its own grid.
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 sdy.mesh @line = <["z"=12]>
 

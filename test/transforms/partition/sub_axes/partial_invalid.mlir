@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline
 // RUN: shard-opt %s --verify-diagnostics --spmd-pipeline=collectives=stablehlo
 
-// A sum over what is sharded along the one sub-axis is not partial along the other one.
+// A sum over a dimension that is sharded along one sub-axis is not partial along the other one.
 sdy.mesh @mesh = <["z"=12]>
 func.func @main(%a: tensor<24x36xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"z":(1)4}]>}) -> tensor<24xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

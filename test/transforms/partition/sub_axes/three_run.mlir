@@ -1,7 +1,7 @@
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 // RUN: shard-opt %s --spmd-pipeline | FileCheck %s --check-prefix=SHARD
 
-// Sub-axes of 4, 6 and 9 of 36 devices: each goes with none of the others.
+// Sub-axes of 4, 6 and 9 of 36 devices, no two of which can be in one grid.
 // CHECK: @main on 36
 // CHECK: OK
 // CHECK: OK

@@ -1,7 +1,7 @@
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 // RUN: shard-opt %s --spmd-pipeline | FileCheck %s --check-prefix=SHARD
 
-// Sub-axes of two axes at once, that of the one in another dimension of the result.
+// Sub-axes of two axes at once; one of them shards another dimension of the result.
 // CHECK: @main on 36
 // CHECK: OK
 // SHARD: shard.grid @{{.*}}(shape = 

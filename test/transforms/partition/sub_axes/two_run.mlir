@@ -1,8 +1,8 @@
 // RUN: shard-run %s | FileCheck %s
 // RUN: shard-run --engine=pjrt %s | FileCheck %s
 
-// No split of 12 devices has both 4 and 6: the sub-axes are as if of two meshes. Axes of all devices go with either, and
-// partial sums along the sub-axes are reduced there.
+// No split of 12 devices has both 4 and 6: the sub-axes are treated as axes of two meshes. An axis of all devices fits
+// either mesh, and partial sums along the sub-axes are reduced there.
 // CHECK: @main on 12
 // CHECK: OK
 // CHECK: OK
