@@ -11,7 +11,7 @@ sdy.mesh @mesh = <["x"=2]>
 // CHECK-NEXT: call @f_2(
 // CHECK-NEXT: call @g(
 
-// In full mode, the first copy with the shardings of the most calls stays; manual axes and other functions are separate.
+// In full mode, the first copy with the shardings of most calls stays; manual axes and other functions are separate.
 // FULLY-LABEL: func.func @main
 // FULLY-NEXT: call @f_1(
 // FULLY-NEXT: call @f_1(
