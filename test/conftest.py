@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How hypothesis generates examples: the same in each run, however slow the machine.
+"""Settings of hypothesis: the same examples in each run, without a deadline.
 
-`--hypothesis-profile=fresh` generates others in each run; a failure prints how to reproduce it.
+`--hypothesis-profile=fresh` generates new examples in each run; a failure prints how to reproduce it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Waiting for processes: the one limit of seconds in the tests, a guard against hanging, not a measurement."""
+"""Waits for processes with the only time limit of the tests. It is a guard against hanging, not a measurement."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def files_below(folder: Path, pattern: str) -> list[Path]:
-    """The files below a folder with names of a pattern, in order; folders may come and go meanwhile."""
+    """Returns the sorted files below a folder whose names match a pattern; folders may come and go meanwhile."""
     walked = os.walk(folder)
     return sorted(Path(place, name) for place, _, names in walked for name in fnmatch.filter(names, pattern))

@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How lit runs the tests in this folder: `lit test`, by PyPI's lit and filecheck, with no LLVM around.
+"""Configuration of the lit tests in this folder: `lit test`, with lit and filecheck from PyPI, without LLVM.
 
-What is tested is the package that lit's own Python finds: the installed one, or that on PYTHONPATH; where it finds
-none, the source tree's.
+The tests use the package that lit's own Python finds, which is installed or on PYTHONPATH, and otherwise that of the
+source tree.
 
-The tools run in forks of one process, see `fork_server`. Where it matters how a process starts, a test runs
-`%fresh-shard-opt` and the like, and `lit --param processes=fresh test` has all of them run so.
+The tools run in forks of one process, see `fork_server`. If the start of the process matters, a test runs
+`%fresh-shard-opt` and the like. `lit --param processes=fresh test` starts a new process for every tool.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from typing import Any
 
 import lit.formats
 
-# lit runs this file with the names in scope.
+# lit runs this file with these names in scope.
 config: Any = globals()["config"]
 lit_config: Any = globals()["lit_config"]
 
@@ -52,7 +52,7 @@ if processes == "forked":
 
 
 def command(name: str, module: str) -> None:
-    """Makes `name` run a module, where it stands as a word and is not part of a path, and `%fresh-name` in any case."""
+    """Substitutes a command for the word `name`, unless it is part of a path, and a new process for `%fresh-name`."""
     fresh = [sys.executable, "-m", module]
     config.substitutions.append((rf"%fresh-{name}(?![\w./-])", shlex.join(fresh)))
     started = fresh if server is None else server.command(module)

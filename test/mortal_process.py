@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A process that answers requests, and is replaced where one ends it or gets no answer in time."""
+"""A process that answers requests, and that is replaced when a request ends it or exceeds the time limit."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Serve = Callable[[Request, Begin], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a request without an answer, in the stage that was begun last.
+    """The end of the process during a request, with the last stage that began.
 
-    `status` is that with which the process ended, None where it was ended as time was up; `said` is what it wrote.
+    `status` is the exit status of the process, or None if it was killed after the time limit; `said` is its output.
     """
 
     stage: str
@@ -38,10 +38,10 @@ class Ended:
 
 
 class MortalProcess(Generic[Request, Answer]):
-    """Answers requests one after the other, each for `timeout` seconds at most. Use as a context manager.
+    """Answers requests one after the other, each within `timeout` seconds. Use as a context manager.
 
-    make: makes in the process what answers a request; that is given a function as well, to be told each stage. Both
-        it and what it makes answers of have to be importable.
+    make: creates, in the process, the function that answers requests. That function also gets a function that reports
+        the beginning of each stage. `make` must be importable, and requests and answers must be picklable.
     """
 
     def __init__(self, make: Callable[[], Serve[Request, Answer]], timeout: float) -> None:
@@ -59,7 +59,7 @@ class MortalProcess(Generic[Request, Answer]):
         self._folder.cleanup()
 
     def answer(self, request: Request) -> Answer | Ended:
-        """Returns the answer to a request, or how the process ended over it."""
+        """Returns the answer to a request, or the end of the process during the request."""
         if self._connection is None:
             self._start()
         assert self._connection is not None and self._process is not None
@@ -79,7 +79,7 @@ class MortalProcess(Generic[Request, Answer]):
         return Ended(stage, status, self.said())
 
     def said(self) -> tuple[str, ...]:
-        """The lines that the process, or the one before it, has written."""
+        """Returns the lines that the current process, or the previous one, has written."""
         return tuple(self._log.read_text(errors="replace").splitlines())
 
     def _start(self) -> None:
@@ -89,7 +89,7 @@ class MortalProcess(Generic[Request, Answer]):
         self._process = context.Process(target=_serve, args=(other, str(self._log), self._make), daemon=True)
         self._process.start()
         other.close()
-        # The start of the process does not count in the time limit of a request.
+        # The time limit of a request does not include the start of the process.
         with contextlib.suppress(EOFError):
             self._connection.recv()
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that the project starts in tests are forks of one that has imported all of it; tests may plan anew."""
+"""Fixtures that run processes in tests as forks of a process with the whole project imported, and that evict plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.runtime.launch import python_process
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """A server of forks, with commands for tests that start tools."""
+    """Provides a server of forks, with commands for tests that start tools."""
     server = ForkServer()
     yield server
     server.close()
@@ -30,7 +30,7 @@ def forked_processes(fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def evict_plans() -> Iterator[Callable[[], None]]:
-    """Evicts the plans that programs share, as do the begin and the end of the test."""
+    """Returns a function that evicts the plans that programs share; they are also evicted before and after the test."""
 
     def evict() -> None:
         shared_planner.cache_clear()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small programs on squares, and the memory that is predicted for them. Squares are of 1 KiB unless given."""
+"""Small programs on square tensors, and their predicted peak memory. Squares have 1 KiB by default."""
 
 from __future__ import annotations
 

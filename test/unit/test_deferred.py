@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules imported at their first use, and NumPy among them, which the bindings get in the same way."""
+"""Tests of modules that are imported at their first use, among them the NumPy of the bindings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every code block of the documentation is run, or says why not; and the rules by which that is checked."""
+"""Runs every code block of the documentation that is not marked as not run, and tests the rules of these checks."""
 
 import subprocess
 from collections.abc import Callable
@@ -30,7 +30,7 @@ Run = Callable[[Path], subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(fork_server: ForkServer) -> Run:
-    """Runs a page as `python -m documents` does."""
+    """Returns a function that runs a page as `python -m documents` does."""
     command = [*fork_server.command("documents"), "--fork-server", fork_server.address]
     return lambda page: subprocess.run([*command, page], cwd=TEST, capture_output=True, text=True, check=False)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Links of the documentation to other sites, without a network: `tools/build-docs --check-external` follows them."""
+"""Checks external links of the documentation without a network; `tools/build-docs --check-external` follows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb"))]
 PAGES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-# What RFC 3986 allows in a host name, a path, a query and a fragment.
+# The characters that RFC 3986 allows in a host name, a path, a query and a fragment.
 HOST = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}")
 REST = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
@@ -42,7 +42,7 @@ def links(text: str) -> list[str]:
 
 
 def mistake(link: str) -> str | None:
-    """What is wrong with a link to another site, None if nothing is."""
+    """Returns the mistake in a link to another site, or None."""
     try:
         parts = urlsplit(link)
         port = parts.port

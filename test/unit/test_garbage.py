@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How often garbage is collected while passes run."""
+"""Tests of the frequency of garbage collections while passes run."""
 
 from __future__ import annotations
 

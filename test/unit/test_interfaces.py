@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a dialect registers to take part in sharding, and what cannot be registered."""
+"""Tests of the registrations with which a dialect takes part in sharding, and of their errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TABLES = (
 
 @pytest.fixture(autouse=True)
 def own_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgets after each test what it registered."""
+    """Restores the registrations after each test."""
     for module, name in TABLES:
         monkeypatch.setattr(module, name, type(getattr(module, name))(getattr(module, name)))
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""All exhibits of the museum, and the page about them."""
+"""Tests of all exhibits of the museum, and of the page about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ PAGE = TESTS.parent / "docs" / "museum.md"
 
 
 def museum(*arguments: str) -> str:
-    """What the command prints, in a process of its own, as virtual devices have to be there before JAX is imported."""
+    """Returns the output of the command, run in a new process because it must set virtual devices before importing
+    JAX."""
     command = [sys.executable, "-m", "museum", *arguments]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -24,7 +25,7 @@ def museum(*arguments: str) -> str:
 
 @needs_jax
 def test_ours_are_right_and_the_page_says_so() -> None:
-    """Every exhibit is right on each target and engine; the page has its row, whatever jaxlib does."""
+    """Every exhibit has a correct result on each target and engine, and a row in the page. Ignores jaxlib's results."""
     printed = [line for line in museum("--format", "markdown", "--ours").splitlines() if line.startswith("| [")]
     on_page = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| [")]
     assert len(printed) >= 25

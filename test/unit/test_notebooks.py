@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The notebooks of the documentation run, and are kept without outputs."""
+"""Tests that the notebooks of the documentation run and are stored without outputs."""
 
 from pathlib import Path
 

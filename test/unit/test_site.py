@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the site of the documentation adds to Sphinx."""
+"""Tests of the extensions of Sphinx in the site of the documentation."""
 
 import dataclasses
 import importlib.util
@@ -19,12 +19,12 @@ import mlir_shard
 
 
 def of_site(name: str) -> ModuleType:
-    """A module beside the settings of Sphinx."""
+    """Returns a module in the folder of the settings of Sphinx."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "site" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look for their module.
+    # Dataclasses look up their module in `sys.modules`.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
@@ -89,7 +89,7 @@ COLLECTIVES = {
     "uneven.mlir": {"all-reduce on x=4": 1},
     "vision.py": {"reduce-scatter on model=2": 1, "all-gather on model=2": 1},
 }
-"""What the texts of the pages say, by source."""
+"""The collectives in the text of each page, by source."""
 
 
 @pytest.mark.parametrize("source", COLLECTIVES)
@@ -125,7 +125,7 @@ def test_a_tree_without_versions(tmp_path: Path) -> None:
 
 
 def test_the_switch_of_versions(tmp_path: Path) -> None:
-    """It leads to the same page of another version, or to its first one, without a server."""
+    """The selector opens the same page of another version, or its first page if it has none, without a server."""
     for name, pages in (("0.1.0", ["index.html"]), ("0.2.0", ["index.html", "gallery/new.html", "gallery/mlp.html"])):
         for page in pages:
             path = tmp_path / name / page

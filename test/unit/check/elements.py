@@ -1,10 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a value means, element by element: the definition of each kind of node, and of when two elements are equal.
+"""The meaning of a value, element by element: the definition of each kind of node, and of the equality of two elements.
 
 An element is a term, and a tensor of all devices is an array of the numbers of its terms. Lemmas prove values of any
-size and on any number of devices; where they find no proof, values that are small enough are compared by this
-definition.
+size on any number of devices. Values without such a proof are compared by this definition if they are small enough.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from mlir_shard.check.lemmas.values import Node, Value
 from mlir_shard.deferred import numpy as np
 
 MOST = 2**21
-"""How many elements are computed for one check."""
+"""The maximum number of elements that one check computes."""
 _OF_INDEX: dict[str, Any] = {
     "index": int,
     "position": int,
@@ -33,7 +32,7 @@ _UNBOUNDED = ("extended", *_OF_INDEX)
 
 
 class Elements:
-    """The tensors of terms that values are."""
+    """The tensors of terms of values."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes, self.terms = nodes, Terms()
@@ -41,7 +40,7 @@ class Elements:
         self._left = MOST
 
     def shards(self, value: Value, *, on_devices: bool = True) -> Any:
-        """The terms of a value: for each device, or for a global value without this dimension."""
+        """Returns the terms of a value: for each device, or for a global value without the dimension of devices."""
         sizes = [size for dim in value.dims for size in dim]
         devices = prod(self.nodes.mesh.axes) if on_devices else 1
         self._compute(value.node, devices * prod(sizes))
@@ -56,7 +55,7 @@ class Elements:
         return found.reshape(devices, *value.shape) if on_devices else found.reshape(value.shape)
 
     def at(self, node: Node, index: Sequence[Any]) -> Any:
-        """The terms of a node at indices, which are arrays."""
+        """Returns the terms of a node at indices, which are arrays."""
         name = node.op[0]
         if name in _OF_INDEX:
             distinct, at = np.unique(index[0], return_inverse=True)
@@ -87,7 +86,8 @@ class Elements:
         return self.terms.term("constant", text) if of is None else self.terms.number(of)
 
     def _compute(self, node: Node, more: int) -> None:
-        """Computes all elements of what a node reads, in the order in which it was made; and takes note of `more`."""
+        """Computes all elements of the nodes that a node reads, in the order of their creation, and counts `more` as
+        well."""
         left, needed = [node], set[Node]()
         while left:
             one = left.pop()
@@ -140,7 +140,7 @@ class Elements:
         return self._along(node, shape, sizes, reads)
 
     def _pointwise(self, op: tuple[Any, ...], reads: Sequence[Any]) -> Any:
-        """An op on the elements at each position, computed once for equal operands."""
+        """Applies an op to the elements at each position. Equal operands are computed once."""
         rows = np.stack(np.broadcast_arrays(*reads), axis=-1)
         return self._by_row(rows.reshape(-1, len(reads)), lambda row: self.terms.applied(op, tuple(row))).reshape(
             rows.shape[:-1]
@@ -155,7 +155,7 @@ class Elements:
             return np.full(len(rows), compute([]), np.int64)
         codes = flat[:, 0]
         for column in flat.T[1:]:
-            # Rows by the number of what they begin with.
+            # Rows are numbered by their prefixes.
             codes = np.unique(codes, return_inverse=True)[1] * (int(column.max()) + 1) + column
         _, first, at = np.unique(codes, return_index=True, return_inverse=True)
         return np.array([compute(row) for row in rows[first].tolist()], np.int64)[at]
@@ -169,7 +169,8 @@ class Elements:
         return np.arange(first, len(self.terms.keys)).reshape(shape)
 
     def _along(self, node: Node, shape: Sequence[int], sizes: Sequence[int], reads: Sequence[Any]) -> Any:
-        """An op that does the same for each position: of what it reads, in any order but for positions."""
+        """Computes an op that does the same for each position. The order of the elements that it reads counts only for
+        positions."""
         free = len(shape) - node.made
         full = (*shape[:free], *(1 for _ in range(node.made)), *sizes)
         rows = np.stack([np.broadcast_to(one, full) for one in reads], axis=-1)
@@ -193,7 +194,7 @@ class Elements:
         return found.reshape(shape)
 
     def _moved(self, node: Node, shape: Sequence[int], grid: Sequence[Any]) -> Any:
-        """An op along dimensions that moves elements: its bound variables stand for the positions that it reads."""
+        """Computes an op that moves elements along dimensions; its bound variables are the positions that it reads."""
         values = [read for read in node.reads if read[0].op[0] != "position"]
         positions = [_indices(index, grid)[0] for inner, index in node.reads if inner.op[0] == "position"]
         sizes = [size for _, size in node.sizes]
@@ -215,8 +216,8 @@ class Elements:
         return found.reshape(shape)
 
     def _assembled(self, node: Node, shape: Sequence[int]) -> Any:
-        """Tiles at a place on each device, of which the last one counts."""
-        # A scalar has one place too.
+        """Assembles tiles, each at a place on each device. A later tile overwrites an earlier one."""
+        # A scalar also has one place.
         around = shape[1:] or (1,)
         found: Any = np.full((shape[0], *around), UNKNOWN, np.int64)
         for tile, places in node.op[1]:

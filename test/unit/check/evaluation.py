@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The numbers of the terms by which the checker defines values, to compare them with what NumPy computes."""
+"""Evaluates the terms by which the checker defines values to numbers, for comparisons with NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMBINED: dict[str, Any] = {"add": sum, "multiply": prod, "maximum": max, "minim
 
 
 class Evaluation:
-    """Evaluates values; `leaves` has the arrays of arguments by the names of their nodes."""
+    """Evaluates values. `leaves` maps the names of the nodes of arguments to arrays."""
 
     def __init__(self, tensors: Any, leaves: Mapping[Any, npt.NDArray[np.float64]]) -> None:
         self._tensors, self._leaves = tensors, leaves
@@ -29,12 +29,12 @@ class Evaluation:
         self._known: dict[int, float] = {UNKNOWN: nan}
 
     def shards(self, value: Any) -> list[npt.NDArray[np.float64]]:
-        """Returns the tensor of each device, with NaN where nothing is known."""
+        """Returns the tensor of each device, with NaN at unknown elements."""
         terms = self._tensors.of_each(value) if self._elements is None else self._elements.shards(value)
         return list(np.array([self.number(one) for one in terms.ravel().tolist()]).reshape(terms.shape))
 
     def number(self, term: int) -> float:
-        """Returns the number that a term is."""
+        """Returns the number that a term denotes."""
         if term not in self._known:
             self._known[term] = float(self._number(*self._terms.keys[term]))
         return self._known[term]

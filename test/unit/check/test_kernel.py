@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What proofs by symbols rest on: the kernel is small, and programs are proved by it and by lemmas each alone."""
+"""Tests of the kernel: it is small, and it proves programs by symbols alone and by lemmas alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_way_proves_alone(name: str, target: str, by: str) -> None:
     assert one is not None
     assert one.verdict.is_proved
     if name != "looked up" or by == "lemmas":
-        # Whether a shard has what is looked for is not known of symbols.
+        # Symbols do not decide whether a shard contains the index.
         assert checked(one, one.module, by).is_proved
 
 

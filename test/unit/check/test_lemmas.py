@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each lemma against the definition of its op on small tensors: chains of random ops on shards of random layouts.
+"""Tests each lemma against the definition of its op on small tensors: chains of random ops on shards of random layouts.
 
-What a lemma says of the result on each device must be what NumPy makes of the operands there. Where nothing is known
-of the result there is nothing to compare, so each test also demands how much must be known.
+The result that a lemma gives for each device must equal NumPy's. Unknown elements are not compared, so each test also
+requires a minimum fraction of known elements.
 """
 
 from __future__ import annotations

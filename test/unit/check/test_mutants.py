@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every mistake that is made in these local programs changes what they compute, and is refused."""
+"""Every mistake that is made in these local programs changes their results, and is refused."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ PROGRAMS = {
 }
 
 
-# They have offsets along dimensions that are read whole, and masks of what is zero anyway, which change nothing.
+# They have offsets along unsharded dimensions and masks of elements that are zero anyway: changing these has no effect.
 WHOLE = ("looped", "branched", "manual", "with halos", "looked up")
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lemmas of accesses, of computed places, of halos and of branches against the definitions of their ops."""
+"""Tests the lemmas of accesses, of computed places, of halos and of branches against the definitions of their ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def op(function: Op) -> Op:
 
 
 def _numbers(walk: Walk, shape: list[int]) -> tuple[Value, Any]:
-    """Integers that all devices have, as another argument."""
+    """Returns integers that are equal on all devices, as another argument."""
     name = ("argument", "main", len(walk.leaves))
     walk.leaves[name] = np.random.default_rng(walk.random.randrange(2**30)).integers(-2, 6, shape).astype(float)
     return walk.lemmas.leaf(name, shape), walk.leaves[name]
@@ -38,7 +38,7 @@ def _numbers(walk: Walk, shape: list[int]) -> tuple[Value, Any]:
 
 @op
 def access(walk: Walk) -> tuple[Value, Shards]:
-    """Each dimension is read at an affine index of two loops, in bounds."""
+    """Reads each dimension at an in-bounds affine index of two loops."""
     sizes, entries = [walk.random.randrange(1, 4) for _ in range(2)], []
     for size in walk.value.shape:
         loop, other = walk.random.sample(range(2), 2)
@@ -102,7 +102,7 @@ def take(walk: Walk) -> tuple[Value, Shards]:
 
 @op
 def sharded_take(walk: Walk) -> tuple[Value, Shards]:
-    """What is looked for less the first position of a shard is looked up there, and masked where it is elsewhere."""
+    """Looks up indices in a shard, less its first position, and masks those that are on another device."""
     dim, axes, lemmas = walk.dim(), walk.axes(), walk.lemmas
     local, labels = walk.value.shape[dim], ["abcd"[at] for at in range(walk.value.rank)]
     starts, numbers = _numbers(walk, [3])
@@ -126,7 +126,7 @@ def sharded_take(walk: Walk) -> tuple[Value, Shards]:
 
 @op
 def scatter_add(walk: Walk) -> tuple[Value, Shards]:
-    """Elements of the tensor are added up at the places that are computed; others are left out."""
+    """Adds up elements of the tensor at computed places. Elements outside of the result are dropped."""
     dim, size = walk.dim(), walk.random.randrange(1, 5)
     whole, labels = walk.value.shape[dim], ["abcd"[at] for at in range(walk.value.rank)]
     starts, numbers = _numbers(walk, [whole])
@@ -181,7 +181,7 @@ def halo(walk: Walk) -> tuple[Value, Shards]:
 
 @op
 def branch(walk: Walk) -> tuple[Value, Shards]:
-    """Some devices have the value, and others one that is shifted."""
+    """Some devices have the value, and others have it shifted."""
     chosen = np.array([walk.random.random() < 0.5 for _ in walk.places])
     dim = walk.dim()
     shape = walk.value.shape
@@ -198,7 +198,7 @@ def branch(walk: Walk) -> tuple[Value, Shards]:
 
 @op
 def mask_of_padding(walk: Walk) -> tuple[Value, Shards]:
-    """A mask that selects the number that a value is extended by, where it is, and perhaps further on."""
+    """Pads a value with zeros, and selects zeros on one side of a random position and the padded value on the other."""
     dim, lemmas, rank = walk.dim(), walk.lemmas, walk.value.rank
     low, high = ([walk.random.randrange(3) if at == dim else 0 for at in range(rank)] for _ in range(2))
     value = lemmas.padded(walk.value, lemmas.zero("f64"), low, high)
@@ -231,7 +231,7 @@ def test_chains_of_ops(block: int, meaning: Any, even: bool) -> None:
 
 def test_padding_along_one_dimension_says_nothing_of_another() -> None:
     lemmas = Affine(Mesh((2,)))
-    # The last device has one column of two, and behind it nothing is known.
+    # The last device has one column of two; its other column is unknown.
     shard = lemmas.given(lemmas.leaf(("argument", "main", 0), (3, 3)), [[], [0]])
     padded = lemmas.padded(shard, lemmas.zero("f64"), [0, 0], [1, 0])
     whole = lemmas.tiled(lemmas.zero("f64", (4, 2)), padded, [(0, ()), (0, ())])

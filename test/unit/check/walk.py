@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values that random ops are applied to, beside the tensors that devices have by the definitions of the ops."""
+"""Values that random ops are applied to, with the tensors on devices by the definitions of the ops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Op = Callable[["Walk"], tuple[Value, Shards]]
 
 
 class Walk:
-    """A value, and the tensors that devices have by the definitions of the ops that made it."""
+    """A value, and the tensors that the devices have by the definitions of the ops that made it."""
 
     def __init__(self, seed: int, *, even: bool, meaning: Callable[[Mesh], Any] = Affine) -> None:
         self.random = Random(seed)
@@ -57,7 +57,7 @@ class Walk:
         ]
         padded = np.pad(whole, pads, constant_values=0.0)
         behind = np.isnan(np.pad(np.zeros(whole.shape), pads, constant_values=np.nan))
-        # What is behind the end of a tensor is different on each device.
+        # Padding behind the end of a tensor is different on each device.
         padded[behind] = [self.random.randrange(1000, 9000) for _ in range(int(behind.sum()))]
         for dim, (along, size) in enumerate(zip(axes, local, strict=True)):
             number = 0
@@ -67,7 +67,7 @@ class Walk:
         return padded
 
     def step(self, ops: Mapping[str, Op]) -> str:
-        """Applies a random op; returns its name."""
+        """Applies a random op and returns its name."""
         name = self.random.choice(list(ops))
         try:
             value, shards = ops[name](self)
@@ -77,7 +77,7 @@ class Walk:
         return name
 
     def check(self) -> tuple[int, int]:
-        """Compares; returns how many elements are known, and how many there are."""
+        """Compares the known elements, and returns their number and that of all elements."""
         known = total = 0
         for found, wanted in zip(self.evaluation.shards(self.value), self.shards, strict=True):
             assert found.shape == wanted.shape
@@ -88,7 +88,7 @@ class Walk:
         return known, total
 
     def group(self, axes: list[int], place: Any) -> list[int]:
-        """The devices of the group of a device along axes, in order."""
+        """Returns the devices of the group of a device along axes, in order."""
         found = []
         for position in itertools.product(*(range(self.mesh[axis]) for axis in axes)):
             other = list(place)
@@ -120,7 +120,7 @@ def check_chains(
     least: float,
     meaning: Callable[[Mesh], Any],
 ) -> None:
-    """Applies chains of ops, compares after each one, and demands that so much of the elements is known."""
+    """Applies chains of ops, compares after each one, and requires a fraction of more than `least` known elements."""
     known = total = 0
     seen = set[str]()
     for seed in seeds:

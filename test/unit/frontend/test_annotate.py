@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Annotating a module by partition specs."""
+"""Tests of annotating a module with partition specs."""
 
 import pytest
 

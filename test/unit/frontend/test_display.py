@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What notebooks show of programs, shardings, bills and plans."""
+"""Tests of the representations of programs, shardings, bills and plans in notebooks."""
 
 from xml.etree import ElementTree
 
@@ -23,12 +23,12 @@ func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 
 
 def parsed(html: str) -> ElementTree.Element:
-    """The elements of HTML in which every element ends."""
+    """Parses HTML in which every element has an end tag."""
     return ElementTree.fromstring(f"<body>{html}</body>")
 
 
 def cells(html: str, tag: str = "td") -> list[str]:
-    """The texts of the cells of a table."""
+    """Returns the texts of the cells of a table."""
     return [one.text or "" for one in parsed(html).iter(tag)]
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled programs: devices stay up between calls and hold results, and nothing is left of them afterwards."""
+"""Tests of compiled programs: devices run and hold results between calls, and all resources are released afterwards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def step(text: str = STEP, **specs: Any) -> Program:
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[processes.RankProcesses]]:
-    """The processes that are started, each as a weak reference."""
+    """Returns the processes that are started, each as a weak reference."""
     found = []
     start = processes.RankProcesses.__init__
 
@@ -79,7 +79,7 @@ def test_devices_stay_up_and_hold_results(engine: str, starts: list[Any], monkey
         assert isinstance(w, DeviceArray)
         np.testing.assert_array_equal(w, W + 2.5)
         assert float(total) == np.sum(W + 2.5)
-        # Once each.
+        # Each is fetched once.
         assert (w - W).max() == np.asarray(w)[0, 0] == 2.5
         assert fetched == [1, 1]
         pids = pids_of(starts[0])
@@ -95,7 +95,7 @@ def test_donated_results_are_gone(engine: str) -> None:
         assert first.is_deleted
         with pytest.raises(RunError, match="result 'result0' of the program was donated to a later call, and is gone"):
             np.asarray(first)
-        # The other argument is not donated, and one that was read before stays readable.
+        # The other argument is not donated. An array that was read before its donation stays readable.
         np.testing.assert_array_equal(second, W + 1)
         run(W, second)
         third, _ = run(second, X)
@@ -105,7 +105,7 @@ def test_donated_results_are_gone(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_arguments_that_are_not_donated_are_kept(engine: str) -> None:
-    """Also where the program would write its result to their memory."""
+    """An argument is not donated even if the program would write its result to the argument's memory."""
     text = STEP.replace(" {tf.aliasing_output = 0 : i32}", "")
     with step(text).compile(engine) as run:
         held, _ = run(W, X)
@@ -145,7 +145,7 @@ def test_processes_end_with_the_last_reference(starts: list[Any]) -> None:
     assert pids
     del run
     gc.collect()
-    # A result still refers to them.
+    # A result still refers to the processes.
     np.testing.assert_array_equal(w, W + X)
     assert all(map(is_running, pids))
     del w, _

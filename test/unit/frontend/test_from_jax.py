@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from JAX, partitioned and called with pytrees."""
+"""Tests of programs from JAX, which are partitioned and called with pytrees."""
 
 import jax
 import jax.numpy as jnp

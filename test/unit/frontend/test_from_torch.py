@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs from torch, partitioned and called with pytrees; the state of modules stays on the devices."""
+"""Tests of programs from torch, which are partitioned and called with pytrees; module state stays on the devices."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Attention(nn.Module):
 
 @pytest.mark.parametrize("dialect", ["stablehlo", "linalg"])
 def test_attention_keeps_batch_and_heads_sharded(dialect: str) -> None:
-    """Though batch matmuls of torch have the heads merged with the batch."""
+    """The batch and the heads stay sharded although batch matmuls of torch merge both into one dimension."""
     shard = {"x": P("data"), "wo.weight": P(None, "model"), "w*.weight": P("model", None)}
     program = ms.from_torch(Attention(), torch.zeros(4, 16, 64), mesh=MESH, shard=shard, dialect=dialect)
     (row,) = program.partition().communication.collectives
@@ -102,7 +102,7 @@ def test_it_computes_what_torch_does(model: Perceptron, dialect: str, engine: st
 
 
 def sampled(x: torch.Tensor) -> torch.Tensor:
-    """Images resized, mirrored at the edges, turned, rolled, with rows chosen, and sampled at computed places."""
+    """Resizes, mirrors, flips and rolls images, selects their rows, and samples them at computed places."""
     large = functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
     small = functional.interpolate(large, scale_factor=0.5, mode="nearest")
     edges = functional.pad(small, (1, 1, 1, 1), mode="reflect")[:, :, 1:-1, 1:-1]
@@ -112,7 +112,7 @@ def sampled(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_elements_at_computed_places_are_local() -> None:
-    """torch-mlir reads them with `tensor.extract` in the bodies of loops."""
+    """Reads of computed elements, which torch-mlir lowers to `tensor.extract` in the bodies of loops, are local."""
     torch.manual_seed(0)
     x = torch.randn(8, 3, 6, 6)
     program = ms.from_torch(sampled, x, mesh=MESH, in_shardings=(P("data"),), dialect="linalg")
@@ -183,7 +183,7 @@ def step(params: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> t
 MODEL = Perceptron()
 
 
-# So many that to gather them is not cheaper than to reduce gradients.
+# The batch is so large that gathering it is not cheaper than reducing gradients.
 BATCH = torch.arange(1024.0).reshape(128, 8).sin()
 
 

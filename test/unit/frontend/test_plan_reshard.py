@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans for partition specs."""
+"""Tests of plans for partition specs."""
 
 import numpy as np
 import pytest

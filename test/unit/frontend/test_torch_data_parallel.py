@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Data parallelism of models of PyTorch in each dialect, with weights as arguments and as constants.
+"""Tests of data parallelism of PyTorch models in each dialect, with weights as arguments and as constants.
 
 pytest test/unit/frontend/test_torch_data_parallel.py --verbose
 """
@@ -50,7 +50,7 @@ class Recurrent(torch.nn.Module):
 
 
 class LanguageModel(torch.nn.Module):
-    """Tokens through one layer of causal attention."""
+    """An embedding and one layer of causal attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def test_inference_moves_nothing(make: Callable[[], tuple[Any, Any]], dialect: s
 
 @pytest.fixture(scope="module")
 def exported() -> dict[str, str]:
-    """The models by name and dialect, as torch-mlir exports them in a process of its own, which it adds passes to."""
+    """Returns the models by name and dialect, exported by torch-mlir in a new process because it adds passes."""
     return json.loads(subprocess.run([sys.executable, __file__], stdout=subprocess.PIPE, check=True).stdout)
 
 
@@ -110,7 +110,7 @@ def exported() -> dict[str, str]:
 def test_inference_with_constant_weights_moves_nothing(
     make: Callable[[], tuple[Any, Any]], dialect: str, exported: dict[str, str]
 ) -> None:
-    """What torch-mlir's own exporter makes has weights as constants, and one function without names of arguments."""
+    """Inference is local for modules of torch-mlir's exporter, which have constant weights and unnamed arguments."""
     module = ms.parse(exported[f"{make.__name__} {dialect}"])
     ms.annotate(module, MESH, args={0: P("data")})
     assert_moves_nothing(ms.Program(module))
@@ -123,7 +123,7 @@ def assert_moves_nothing(program: Any) -> None:
 
 
 def print_exported() -> None:
-    """Prints the models as torch-mlir exports them, as JSON."""
+    """Prints the models that torch-mlir exports, as JSON."""
     from torch_mlir import fx
 
     texts = {}

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Assembly formats as text and as elements."""
+"""Tests of assembly formats as text and as elements."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ formats = st.lists(st.recursive(simple, groups, max_leaves=12), max_size=6).map(
 
 
 def written(element: object) -> str:
-    """The text of an element, the inverse of what is tested."""
+    """Returns the text of an element. It is the inverse of the tested function."""
     if isinstance(element, (Literal, Whitespace)):
         return f"`{element.text}`"
     if isinstance(element, Variable):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Formats that parse, and yet do not suit what they are for."""
+"""Tests of formats that parse but do not suit their operation."""
 
 from __future__ import annotations
 

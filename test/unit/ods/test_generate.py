@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command that makes a Python module of a dialect, and what the module needs."""
+"""Tests of the command that generates the Python module of a dialect, and of the dependencies of that module."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Mistakes in `.td` files: what is said about them, and where."""
+"""Tests of the messages and locations of mistakes in `.td` files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from mlir_shard.ods.reader import read
 from mlir_shard.ods.source import OdsError
 
-# A mistake stands on line 5 of the file.
+# The mistake is on line 5 of the file.
 PREFIX = """\
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"

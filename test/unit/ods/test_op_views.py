@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Generated views of operations: building operations through them and looking at operations with them."""
+"""Tests of generated views of operations, which build operations and read their parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHER = TensorSharding("mesh", (DimensionSharding((), True), DimensionSharding((
 
 @pytest.fixture
 def tensor() -> Any:
-    """A tensor<8x16xf32> in a module whose context and end are the current ones."""
+    """Provides a tensor<8x16xf32> in a module whose context and insertion point are the current ones."""
     context = create_context()
     with context, ir.Location.unknown():
         module = ir.Module.parse(
@@ -185,7 +185,7 @@ def SameOp : Toy_Op<"same", [AllTypesMatch<["a", "r"]>]> {
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The generated module of a dialect of which each operation is of another kind."""
+    """Returns the generated module of a dialect in which each operation is of another kind."""
     path = tmp_path_factory.mktemp("toy") / "toy.td"
     path.write_text(TOY)
     values = types.ModuleType("toy_values")
@@ -201,7 +201,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def value(toy: Any) -> Any:
-    """An i32 in a context that knows the dialect."""
+    """Provides an i32 in a context in which the dialect is loaded."""
     context = create_context()
     with context, ir.Location.unknown():
         for text in toy.IRDL:

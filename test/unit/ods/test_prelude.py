@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The prelude replaces upstream's own files; `tools/compare-tblgen` compares it with them."""
+"""Tests that the prelude replaces the upstream files; `tools/compare-tblgen` compares it with them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What TableGen programs evaluate to."""
+"""Tests of the evaluation of TableGen programs."""
 
 from __future__ import annotations
 

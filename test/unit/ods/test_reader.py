@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The model that a dialect's definitions are read into."""
+"""Tests of the model that is read from a dialect's definitions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The definition of sdy, as it is read and as it is generated."""
+"""Tests of the definition of sdy, as read and as generated."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_collectives_say_what_they_allow(sdy: DialectDef) -> None:
 
 
 def fields_of(value_class: Any) -> set[str]:
-    """What a value is made of; what it keeps beside its content is left out."""
+    """Returns the names of the fields of a value's content, without fields that are excluded from comparison."""
     if dataclasses.is_dataclass(value_class):
         return {field.name for field in dataclasses.fields(value_class) if field.compare}
     return set(value_class._fields)
