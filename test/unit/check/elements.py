@@ -86,8 +86,7 @@ class Elements:
         return self.terms.term("constant", text) if of is None else self.terms.number(of)
 
     def _compute(self, node: Node, more: int) -> None:
-        """Computes all elements of the nodes that a node reads, in the order of their creation, and counts `more` as
-        well."""
+        """Computes all elements of the nodes that a node reads, in order of creation, and counts `more` as well."""
         left, needed = [node], set[Node]()
         while left:
             one = left.pop()
@@ -169,8 +168,7 @@ class Elements:
         return np.arange(first, len(self.terms.keys)).reshape(shape)
 
     def _along(self, node: Node, shape: Sequence[int], sizes: Sequence[int], reads: Sequence[Any]) -> Any:
-        """Computes an op that does the same for each position. The order of the elements that it reads counts only for
-        positions."""
+        """Computes an op that does the same for each position. Its reads have no order except for positions."""
         free = len(shape) - node.made
         full = (*shape[:free], *(1 for _ in range(node.made)), *sizes)
         rows = np.stack([np.broadcast_to(one, full) for one in reads], axis=-1)

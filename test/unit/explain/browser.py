@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages in headless Chromium, where the machine has it.
+"""Runs headless Chromium if the machine has it.
 
-Where the environment variable MLIR_SHARD_REQUIRE lists `chromium`, tests fail without it rather than be skipped.
+If the environment variable MLIR_SHARD_REQUIRE lists `chromium`, tests fail without it; otherwise they are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUIRED = "MLIR_SHARD_REQUIRE"
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A headless browser of Debian's package; skips the tests where there is none."""
+    """Starts headless Chromium of Debian's package; skips the test if it is not installed."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if path is None:
         _absent("Chromium (install chromium)")
@@ -29,14 +29,14 @@ def chromium() -> Iterator[Any]:
     except ImportError:
         _absent("Playwright (pip install playwright)")
     with sync_playwright() as playwright:
-        # Root may only start it without its sandbox.
+        # Chromium does not start as root with its sandbox.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
 
 
 def expect(locator: Any) -> Any:
-    """Playwright's assertions on a locator, which wait for the page to follow an event."""
+    """Returns Playwright's assertions on a locator, which wait for the page to handle an event."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=60_000)

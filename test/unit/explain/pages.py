@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs whose pages are tested, and what is read back from a page."""
+"""Programs whose pages are tested, and a parser of pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlir_shard.explain.page.document import page_html
 
 EVIL = "</script><script>window.ran=1</script><img src=x onerror=window.ran=1>"
 
-# A constraint in the middle, a contraction of a sharded dimension, and a name that would be a script.
+# The program has a constraint in the middle, a contraction of a sharded dimension, and names to replace by scripts.
 LAYER = """sdy.mesh @mesh = <["data"=4, "model"=2]>
 func.func @layer(
     %x: tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data", ?}, {"model"}]>},
@@ -36,13 +36,13 @@ def explained(text: str, filename: str = "a.mlir") -> Explanation:
 
 
 def evil_page() -> str:
-    """The page of a program with names that would be scripts: of an axis, a function, an op, a file and the page."""
+    """Returns the page of a program whose axis, function, op, file and title have names that contain scripts."""
     text = LAYER.replace("model", EVIL).replace("@layer", f'@"{EVIL}"').replace("step/layer_0/mlp", f"step/{EVIL}")
     return page_html(explained(text, f"{EVIL}.mlir"), EVIL)
 
 
 def sums(count: int) -> str:
-    """A program of that many additions, one after the other."""
+    """Returns a program with `count` additions, one after the other."""
     sharded = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}'
     lines = [f"  %{n + 1} = stablehlo.add %{n}, %{n} : tensor<8xf32>" for n in range(count)]
     body = "\n".join(["  %0 = stablehlo.tanh %a : tensor<8xf32>", *lines, f"  return %{count} : tensor<8xf32>"])
@@ -51,11 +51,12 @@ def sums(count: int) -> str:
 
 
 class Page(HTMLParser):
-    """The elements of a page, as a browser finds them.
+    """The elements of a page, as a browser parses them.
 
     Attributes:
-        tags: the names of elements; attributes: of all of them.
-        texts: what is in the elements of each name.
+        tags: the names of all elements.
+        attributes: the attributes of all elements.
+        texts: the texts in the elements of each name.
     """
 
     def __init__(self, page: str) -> None:
@@ -80,5 +81,5 @@ class Page(HTMLParser):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the scripts read."""
+        """The data that the scripts of the page read."""
         return json.loads(self.texts["script"][0])

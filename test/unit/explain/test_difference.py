@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has changed between two programs, of which names and order are no part.
+"""Tests of the differences between two programs, which ignore names and order.
 
 `cd test && python -m changed_programs --programs 2000` compares more random programs.
 """
@@ -26,7 +26,7 @@ numbers = st.integers(0, 9999)
 
 
 def found_in(number: int, vary: Vary) -> Difference:
-    """What has changed from a random program to a variant of it."""
+    """Returns the differences between a random program and a variant of it."""
     text = case(0, number, DIALECTS).text()
     after = vary(text, Random(number), mlir_shard.create_context())
     assume(after is not None)
@@ -60,7 +60,7 @@ def test_one_more_operation_is_found(number: int) -> None:
 def layers(
     count: int, *, sharded: str = '[{}, {"m"}]', edit: Callable[[int], str] = lambda layer: "", batch: int = 8
 ) -> str:
-    """Perceptrons, each of two matrices; `edit` gives operations to insert into one, from %x to %x."""
+    """Returns perceptrons of two matrices each. `edit` returns an op that follows a layer."""
     arguments, lines = [f'%x: tensor<{batch}x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"d"}}, {{}}]>}}'], []
     value, of = "%x", f"tensor<{batch}x16xf32>"
     for layer in range(count):

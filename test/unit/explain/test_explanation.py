@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of axes, lost axes and causes of collectives of small programs."""
+"""Tests of chains of axes, lost axes and causes of collectives in small programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_chain_goes_from_the_constraint_through_the_contraction() -> None:
 
 
 def test_tensors_have_their_own_sizes() -> None:
-    """Propagation looks once at ops that differ in sizes alone."""
+    """Tensors keep their own sizes although propagation shares its analysis of ops that differ only in sizes."""
     found = explained(
         """sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<4x32xf32>)

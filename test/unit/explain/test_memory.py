@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory that a rank needs with either engine: small programs added up by hand."""
+"""Tests of the memory that a rank needs with either engine, for small programs with memory added up by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_views_have_no_memory(engine: Engine) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_read_twice_at_the_same_place_is_fused(engine: Engine) -> None:
-    """As the square of a difference is."""
+    """An operand that is read twice at the same position is fused, as in the square of a difference."""
     square = f"%b = stablehlo.multiply %a, %a : {SQUARE}"
 
     assert of(main("\n".join([unary("a", "negate", "x"), square, returned("b")])), engine).peak == 2 * BYTES
@@ -62,7 +62,7 @@ def test_a_value_is_live_up_to_its_last_use(engine: Engine) -> None:
 
     found = of(main("\n".join([*chain, returned("d")])), engine)
 
-    # With `c`, either `b` or the result.
+    # `c` is live together with `b` or with the result.
     assert found.without_constants == 4 * BYTES
     assert {one.name for one in found.live} >= {"arg0", "stablehlo.dot"}
 
@@ -103,7 +103,7 @@ def test_calls_need_what_their_functions_do(engine: Engine) -> None:
     function = f"func.func private @f(%x: {SQUARE}) -> {SQUARE} {{\n{inner}\n}}"
     outer = f"%y = call @f(%x) : ({SQUARE}) -> {SQUARE}\n{product('z', 'y')}\n{returned('z')}"
 
-    # The argument, in the function two products, and with XLA the result all the time.
+    # The argument and two products in the function, and with XLA also the result, which is allocated from the start.
     assert of(main(outer) + "\n" + function, engine).peak == (3 + (engine == "pjrt")) * BYTES
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is live at the operations of a program, from the lifetimes of its buffers."""
+"""Tests of the live memory at each operation of a program, computed from the lifetimes of its buffers."""
 
 from __future__ import annotations
 

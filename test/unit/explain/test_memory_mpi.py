@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory that a rank of MPI needs, where that depends on how its kernels are fused and its collectives are made."""
+"""Tests of the memory that an MPI rank needs, as far as it depends on fused kernels and the lowering of collectives."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_part_that_is_flattened_is_copied_on_mpi() -> None:
           %g = stablehlo.dot %f, %f : (tensor<{8 * int(limit)}xf32>, tensor<{8 * int(limit)}xf32>) -> tensor<f32>
           return %g : tensor<f32>"""
 
-    # Whole rows are in one piece, and halves of rows are not.
+    # Whole rows are contiguous, and halves of rows are not.
     assert of(main(of_part("16"), results="tensor<f32>"), "mpi").peak == 2 * BYTES + 4
     assert of(main(of_part("8"), results="tensor<f32>"), "mpi").peak == 2 * BYTES + BYTES // 4
 
@@ -154,7 +154,7 @@ def test_a_broadcast_operand_has_no_memory_on_mpi_where_the_product_is_expanded(
     arguments = 3 * BYTES
     found = of(main(body, f"%x: {SQUARE}, %y: tensor<4x8x16xf32>", result), "mpi")
 
-    # The product and its sine, or the broadcast operand and the product.
+    # The product and its sine are live together, or the broadcast operand and the product.
     assert found.peak == arguments + (2 * 2 * BYTES if splits else (4 + 2) * BYTES)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory that a device of PJRT needs, where that depends on what XLA fuses and copies."""
+"""Tests of the memory that a PJRT device needs, as far as it depends on the fusions and copies of XLA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from small_programs import BYTES, SQUARE, loop, main, of, product, returned, una
 def test_xla_computes_elementwise_results_in_place() -> None:
     body = "\n".join([product("a", "x"), unary("b", "exponential", "a"), product("c", "b"), returned("c")])
 
-    # The result is there from the beginning, and holds `a` and `b` before they are used.
+    # The result is allocated from the start. Its buffer holds `a` and `b` before the result is computed.
     assert of(main(body), "pjrt").temporaries == BYTES
     assert of(main(body), "mpi").temporaries == 2 * BYTES
 
@@ -47,14 +47,14 @@ def test_heads_of_attention_are_copied_for_a_product_in_xla() -> None:
       return %a : tensor<2x4x8x8xf32>"""
     found = of(main(body, f"%q: {heads}, %k: {heads}", "tensor<2x4x8x8xf32>"), "pjrt")
 
-    # Of 4 KiB each; the result is 2 KiB.
+    # There are two temporaries of 4 KiB; the result has 2 KiB.
     assert found.temporaries == 2 * 4096
 
 
 def test_what_a_loop_reads_too_late_is_copied_in_xla() -> None:
     late = loop().replace(product("w", "v"), f"{product('u', 'v')}\n%w = stablehlo.add %u, %v : {SQUARE}")
 
-    # The product, and the next value where the last one was.
+    # The temporaries are the product and the next value, which is computed in place.
     assert 3 * BYTES <= of(main(late), "pjrt").peak < 3.2 * BYTES
 
 
@@ -70,5 +70,5 @@ def test_large_reductions_take_in_what_only_they_read() -> None:
           return %r : {row}"""
 
     assert of(main(reduced("exponential %x"), f"%x: {wide}", row), "pjrt").temporaries == 0
-    # The library has no remainders.
+    # XLA's library has no function for remainders.
     assert of(main(reduced("remainder %x, %x"), f"%x: {wide}", row), "pjrt").temporaries == 64 * 128 * 4

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs as graphs of Model Explorer: what is at the nodes, and Model Explorer itself reading them."""
+"""Tests of programs as graphs of Model Explorer: the data of the nodes, and that Model Explorer reads them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def graphs() -> Graphs:
 
 
 def nodes(graphs: Graphs) -> dict[str, Any]:
-    """The nodes by their labels."""
+    """Returns the nodes by their labels."""
     (graph,) = graphs.data
     assert graph["id"] == "@main"
     assert len({one["id"] for one in graph["nodes"]}) == len(graph["nodes"])
@@ -58,7 +58,7 @@ def attributes(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def values(data: dict[str, Any]) -> dict[str, float]:
-    """The values of node data by node."""
+    """Returns the values of node data by node."""
     return {node: one["value"] for node, one in data["results"].items()}
 
 
@@ -77,7 +77,7 @@ def test_nodes_and_edges(graphs: Graphs) -> None:
     assert found["result 0"]["incomingEdges"] == [
         {"sourceNodeId": loop["id"], "sourceNodeOutputId": "1", "targetNodeInputId": "0"}
     ]
-    # Ops in a region are in a layer, those that a front end names in its scopes.
+    # Ops in a region are in a layer. Ops with scopes of a front end are in the layers of these scopes.
     assert found["stablehlo.compare"]["namespace"] == "stablehlo.while at line 9"
     assert found["stablehlo.tanh"]["namespace"] == "jit(step)/layer_0(a∕b)"
     known = {one["id"] for one in graphs.data[0]["nodes"]}
@@ -105,7 +105,7 @@ def test_reasons_are_at_the_nodes(graphs: Graphs) -> None:
 
 
 def test_collectives_are_at_their_op_among_those_of_one_place() -> None:
-    """Modules of torch of one class have their ops at one place, in torch."""
+    """A collective is at its own op although the ops of all torch modules of one class share a location."""
     dot = 'stablehlo.dot {} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("linear.py":1:1)'
     module = mlir_shard.parse(
         f"""sdy.mesh @mesh = <["x"=2]>
@@ -132,7 +132,7 @@ def test_node_data(graphs: Graphs) -> None:
     assert times == {found["stablehlo.dot %0"]: dot.collective.time * 1e6}
     assert shards[found["argument 0 %a"]] == 8 * 16 * 4 // 4
     assert shards[found["argument 1 %b"]] == 16 * 4 * 4 // 2
-    # The only value is the largest one too.
+    # The only value is also the largest one.
     assert (
         data.of("Bytes received for collectives", "@main")["results"][found["stablehlo.dot %0"]]["bgColor"] == "#f28b82"
     )
@@ -176,7 +176,7 @@ def test_the_local_program(graphs: Graphs) -> None:
 
 
 def test_model_explorer_reads_the_graphs(tmp_path: Path) -> None:
-    """By the calls that its server makes."""
+    """Model Explorer reads the graphs by the calls that its server makes."""
     pytest.importorskip("model_explorer", reason="`pip install --no-deps ai-edge-model-explorer` installs it")
     from model_explorer.extension_manager import ExtensionManager
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The page of an explanation: its data, its size, and that names in the program stay texts."""
+"""Tests of the page of an explanation: its data, its size, and that names of the program are shown as text only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 
 
 def chain(data: dict[str, Any], origin: int) -> list[Any]:
-    """The annotation of a chain, then the ops and factors of its steps, as the scripts find them."""
+    """Returns the annotation of a chain and the ops and factors of its steps, read in the same way as by the
+    scripts."""
     texts, steps = data["texts"], data["steps"]
     found = []
     while origin >= 0:
@@ -121,7 +122,7 @@ def test_collectives_lost_axes_and_totals_are_in_the_data() -> None:
 def test_size_is_proportional_to_the_program() -> None:
     small, large = (len(json.dumps(page_data(explained(sums(count))))) for count in (200, 400))
     assert large < 2.2 * small
-    # Every value of the program has a chain as long as there are operations before it.
+    # The chain of each value is as long as the number of operations before it.
     assert len(page_data(explained(sums(400)))["steps"]["link"]) < 900
 
 

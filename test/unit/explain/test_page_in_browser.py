@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The page of an explanation in headless Chromium: by keyboard, in two widths and color schemes, with hostile names."""
+"""Tests of the page in headless Chromium: with the keyboard, two widths and color schemes, and hostile names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlir_shard.explain.suggestions import suggest
 
 Open = Callable[..., Any]
 
-# Both in one call: the page makes rows anew while its layout settles.
+# Both are read in one call because the page replaces rows while its layout settles.
 _CELLS_OF_HEAD_AND_FIRST_ROW = """() => {
   const panel = [...document.querySelectorAll('.panel')].find((one) => one.getClientRects().length);
   const places = (row) => [...panel.querySelectorAll(`${row} .cell`)]
@@ -27,7 +27,7 @@ _CELLS_OF_HEAD_AND_FIRST_ROW = """() => {
   return [places('.head'), places('.rows .row:first-child')];
 }"""
 
-# The contrast of each visible text with what is behind it, as the Web Content Accessibility Guidelines define it.
+# The least contrast of a visible text with its background, as defined by the Web Content Accessibility Guidelines.
 _LEAST_CONTRAST = """() => {
   const light = ([r, g, b]) => {
     const linear = (one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
@@ -62,7 +62,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a page; a test fails where a script of it did."""
+    """Returns a function that opens a page. The test fails if a script of the page fails."""
     errors: list[str] = []
     contexts = []
 
@@ -88,7 +88,7 @@ def layer_page() -> str:
 
 
 def views(page: Any) -> Iterator[str]:
-    """Shows one view of a page after the other, and then the details of a value."""
+    """Shows the views of a page one after the other, and then the details of a value."""
     for number, tab in enumerate(page.get_by_role("tab").all(), 1):
         page.keyboard.press(str(number))
         expect(tab).to_have_attribute("aria-selected", "true")
@@ -124,7 +124,7 @@ def test_a_value_shows_its_shards_its_chain_and_what_moves_it(opened: Open) -> N
     expect(details.locator(".shard")).to_have_count(4)
     expect(details.locator(".chain .origin")).to_contain_text("constraint")
     expect(details).to_contain_text("partial sum")
-    # A link in it goes to another value.
+    # A link in the details leads to another value.
     page.locator(".rows .row", has_text="tanh").first.click()
     details.locator(".chain a").first.click()
     shows_other(page, "tanh")
@@ -150,7 +150,7 @@ def test_the_keyboard_reaches_everything(opened: Open) -> None:
     focuses(page, "#details")
     page.keyboard.press("Escape")
     focuses(page, ".rows")
-    # What is selected stays so when a search ends.
+    # The selection is kept when a search ends.
     page.keyboard.press("/")
     page.keyboard.press("Escape")
     rows = page.locator(".rows:visible .row")
@@ -163,7 +163,7 @@ def test_the_keyboard_reaches_everything(opened: Open) -> None:
     assert rows.count() < count
     page.keyboard.press("ArrowRight")
     expect(rows).to_have_count(count)
-    # The collectives, from the tabs.
+    # The collectives are reached from the tabs.
     page.get_by_role("tab").first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("[role=tab][aria-selected=true]")).to_have_text("Communication")
@@ -304,7 +304,7 @@ def test_scrolling_draws_the_rows_in_sight_alone(opened: Open) -> None:
     first = rows.first.inner_text()
     page.evaluate("document.querySelector('.rows').scrollTop = 20000")
     expect(rows.first).not_to_have_text(first)
-    # They fill the window.
+    # The rows fill the window.
     assert max(rows.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().top)")) > 600
     assert rows.count() < 100
     page.keyboard.press("/")
@@ -312,7 +312,7 @@ def test_scrolling_draws_the_rows_in_sight_alone(opened: Open) -> None:
     page.keyboard.press("Enter")
     shows(page, f"%{count}")
     assert rows.count() < 100
-    # A chain through all operations shows its ends, and the rest when it is asked for.
+    # A chain through all operations shows its ends, and the rest on request.
     steps = page.locator("#details .chain li")
     shown = steps.count()
     assert shown < 20

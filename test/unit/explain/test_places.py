@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Call stacks of JAX in locations: one frame of them is in text, and all of them are in data."""
+"""Tests of call stacks of JAX in locations: texts contain one frame, and data contains all frames."""
 
 from __future__ import annotations
 

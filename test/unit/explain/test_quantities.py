@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Amounts with units, as options have them and as they are printed."""
+"""Tests of amounts with units, as they are parsed from options and printed."""
 
 from __future__ import annotations
 

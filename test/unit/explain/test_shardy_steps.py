@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains beside the origins and steps that Shardy records; `python -m explained_programs --shardy` compares more."""
+"""Compares chains with those that Shardy records; `python -m explained_programs --shardy` compares more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random_programs.generate import Scale, program
 def test_chains_are_made_of_the_steps_that_shardy_records() -> None:
     found = Agreement()
     with Shardy() as shardy:
-        # In the last a loop swaps values, in 13 an annotation has a part of an axis that grows.
+        # In program 139 a loop swaps values; in program 13 an annotation has a part of an axis that grows.
         for number in (*range(10, 16), 139):
             found += agreement(program(f"5/{number}", scale=Scale.of(1, 4)).write(), shardy)
     assert not found.lines

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Other annotations for a value, compared with the program that has them in its text."""
+"""Compares changed annotations of a value with a program that has them in its text."""
 
 from __future__ import annotations
 

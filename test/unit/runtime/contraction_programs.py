@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs of one contraction, in any layout and type, and their results by numpy."""
+"""Programs of one contraction, in any layout and type, and their results by NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tensor(letters: str, element_type: str) -> str:
 
 
 def contract(equation: str, input_type: str, type_: str) -> str:
-    """A program that adds a contraction to an argument."""
+    """Returns a program that adds a contraction to an argument."""
     inputs, result = equation.split("->")
     operands = [*inputs.split(","), result]
     loops = sorted({*equation} & {*SIZES})

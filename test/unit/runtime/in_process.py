@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles and runs programs of one rank in this process, which is cheaper than a process each."""
+"""Compiles and runs programs of one rank in this process, which is cheaper than a process for each program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
-    """The texts that a `LoweringProcess` makes."""
+    """Lowers modules to texts as a `LoweringProcess` does."""
     context = mlir_shard.create_context()
     lowered = [ir.Module.parse(text, context) for text in modules]
     for module in lowered:
@@ -31,7 +31,7 @@ def lower(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[str]:
 
 
 def lower_whole(modules: Sequence[str], entry: str, cpu: str = NATIVE) -> list[Lowered]:
-    """As a `LoweringProcess` that does not compile."""
+    """Lowers modules as a `LoweringProcess` that does not compile does."""
     return [Lowered(text) for text in lower(modules, entry, cpu)]
 
 
@@ -39,12 +39,12 @@ class Engine:
     """An engine for programs of one rank."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Runs a program as `Engine.run` does."""
         return [Executable(program)([one.copy() for one in inputs])]
 
 
 def run(text: str, *inputs: Array, cpu: str = NATIVE) -> list[Array]:
-    """The results of the function `main` of a module without sharding."""
+    """Returns the results of the function `main` of a module without sharding."""
     module = mlir_shard.parse(text, mlir_shard.create_context())
     program = compile_module(
         module, with_unsharded=False, lower=lambda modules, entry: lower_whole(modules, entry, cpu)

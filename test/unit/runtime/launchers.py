@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The launchers that tests start ranks with, where the machine has them.
+"""The launchers that tests start ranks with, if the machine has them.
 
-The environment variable MLIR_SHARD_REQUIRE lists those of `openmpi`, `slurm` and `pmix` without which tests fail rather
-than be skipped.
+The environment variable MLIR_SHARD_REQUIRE lists those of `openmpi`, `slurm` and `pmix` whose absence makes tests fail
+instead of being skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlir_shard.runtime.launch.mpi_library import OPEN_MPI
 
 REQUIRED = "MLIR_SHARD_REQUIRE"
 
-# As for the ranks that shard-run starts: root may start them, and they share the cores.
+# These settings are also those of the ranks that shard-run starts: root may start them, and they share the cores.
 _OPEN_MPI_SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -37,7 +37,7 @@ _OPEN_MPI_SETTINGS = {
 
 @dataclass(frozen=True)
 class Launcher:
-    """What stands before a command, and what has to be in its environment."""
+    """The arguments before a command, and the variables of its environment."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -58,9 +58,10 @@ class Launcher:
 
 
 def launcher(name: str, ranks: int) -> Launcher:
-    """The launcher `mpich`, `openmpi`, `slurm` or `pmix` for that many ranks; skips the test where it is not there.
+    """Returns the launcher `mpich`, `openmpi`, `slurm` or `pmix` for a number of ranks; skips the test if it is absent.
 
-    `mpich` is that of the wheel; under `slurm` the wheel's MPICH meets by PMI 2, and under `pmix` Open MPI by PMIx.
+    `mpich` is the launcher of the wheel. Under `slurm` the wheel's MPICH connects by PMI 2, and under `pmix` Open MPI
+    connects by PMIx.
     """
     if name in ("mpich", "openmpi"):
         return Launcher(tuple(MpiInstallation.find(installation(name)).command(ranks)), _OPEN_MPI_SETTINGS)
@@ -71,17 +72,17 @@ def launcher(name: str, ranks: int) -> Launcher:
 
 
 def installation(name: str) -> str:
-    """The installation `mpich`, that of the wheel, or `openmpi` as `MpiInstallation.find` takes it, or a skip."""
+    """Returns the installation `mpich` (the wheel) or `openmpi` for `MpiInstallation.find`, or skips the test."""
     return open_mpi() if name == "openmpi" else WHEEL
 
 
 def open_mpi() -> str:
-    """The path of a launcher of Open MPI; skips the test where there is none."""
+    """Returns the path of a launcher of Open MPI; skips the test if it is absent."""
     return _open_mpi() or _absent("openmpi", "Open MPI (install openmpi-bin)")
 
 
 def srun(kind: str) -> list[str]:
-    """The command of srun for a process manager; skips the test where no cluster has this machine as a node."""
+    """Returns the command of srun for a process manager; skips the test unless this machine is a node of a cluster."""
     if shutil.which("srun") is None:
         _absent("slurm", "Slurm (install slurm-wlm)")
     if not _has_cluster():

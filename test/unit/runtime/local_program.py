@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running local modules, written by hand, on ranks."""
+"""Runs handwritten local modules on ranks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ needs_jax = pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reaso
 
 
 def spec(text: str) -> TensorSpec:
-    """`2x3xf32` as a type; `f32` has no dimensions."""
+    """Parses a type such as `2x3xf32`; `f32` has no dimensions."""
     sizes = re.findall(r"(\d+)x", text)
     return TensorSpec(tuple(map(int, sizes)), re.sub(r"^(\d+x)*", "", text))
 
 
 def port(name: str, local: TensorSpec, ranks: int) -> Port:
-    """The local tensors of the ranks, one after the other along a new first dimension, are the global one."""
+    """Returns a port whose global tensor stacks the local tensors of the ranks along a new first dimension."""
     whole = TensorSpec((ranks, *local.shape), local.element_type)
     padded = TensorSpec((1, *local.shape), local.element_type)
     boxes = tuple(Box((rank, *(0,) * len(local.shape)), padded.shape) for rank in range(ranks))
@@ -51,10 +51,10 @@ def run_local(
     inputs: Sequence[Array],
     functions: str = "",
 ) -> list[list[Array]]:
-    """Runs `body`, the operations of a function on `%a`, on a grid @g, for one input a rank.
+    """Runs `body`, the operations of a function on `%a`, on a grid @g, with one input for each rank.
 
-    The operations name their results `%0`, `%1`, ...; returned is the list of them for each rank. They may call
-    `functions`, which is text.
+    The operations name their results `%0`, `%1`, ..., and the function returns a list of these results for each rank.
+    The operations may call `functions`, which is text.
     """
     ranks = int(np.prod(grid))
     (lowered,) = LoweringProcess()([local_module(grid, argument, body, results) + functions], "main")
@@ -70,7 +70,7 @@ def run_local(
 
 
 def local_module(grid: tuple[int, ...], argument: str, body: str, results: Sequence[str]) -> str:
-    """A module whose function `main` has a leading dimension of size 1 on its argument and results."""
+    """Returns a module whose function `main` has a leading dimension of size 1 on its argument and results."""
 
     def with_one(type_: str) -> str:
         return f"tensor<1x{type_}>"
@@ -92,7 +92,7 @@ def local_module(grid: tuple[int, ...], argument: str, body: str, results: Seque
 
 
 def reshape(how: str, value: str, source: str, target: str, rank: int) -> str:
-    """A reshape that adds or takes a first dimension of size 1 to or from `rank` others."""
+    """Returns a reshape that adds a first dimension of size 1 to `rank` others, or removes it."""
     groups = [[0, 1], *([index] for index in range(2, rank + 1))] if rank else []
     sizes = re.findall(r"\d+(?=x)", target)
     shape = f" output_shape [{', '.join(sizes)}]" if how == "expand" else ""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays in and out of compiled programs, and into blocks."""
+"""Tests of arrays as inputs and outputs of compiled programs, and of their division into shards."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_bf16_travels_as_its_bits() -> None:
     stored = arrays.checked("argument 0", array, TensorSpec((2,), "bf16"))
     assert stored.dtype == np.uint16
     np.testing.assert_array_equal(stored, [0x3F80, 0xC020])
-    # As NumPy's files bring it back.
+    # NumPy's files load as this type.
     np.testing.assert_array_equal(arrays.checked("argument 0", array.view("V2"), TensorSpec((2,), "bf16")), stored)
     np.testing.assert_array_equal(arrays.presented(stored, "bf16"), array)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scalars and tokens as arguments and results of programs that are run."""
+"""Tests of scalars and tokens as arguments and results of programs that are run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Descriptors of arguments and results of compiled functions, which functions of Python read and write here."""
+"""Tests of descriptors of arguments and results of compiled functions, which Python functions read and write here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Words = ctypes.Array[ctypes.c_int64]
 
 
 def function(counts: Sequence[int], body: Callable[..., None]) -> Callable[[int], None]:
-    """A function of the C interface, whose structures have so many words."""
+    """Returns a function with the C interface, whose structures have these numbers of words."""
 
     def call(addresses: int) -> None:
         pointers = (ctypes.c_void_p * len(counts)).from_address(addresses)
@@ -31,7 +31,7 @@ def function(counts: Sequence[int], body: Callable[..., None]) -> Callable[[int]
 
 
 def returned(array: Array, layout: Sequence[int], spec: TensorSpec, freed: list[int | None]) -> list[Array]:
-    """What a program without arguments returns that has allocated this memory."""
+    """Returns the results of a program without arguments that has allocated this memory."""
     frame = CallFrame([], [spec], freed.append)
 
     def body(words: Words) -> None:
@@ -72,7 +72,7 @@ def test_memory_is_freed_with_its_last_array(layout: list[int]) -> None:
     row = found[1]
     del found
     assert not freed
-    # At once, not when garbage is collected.
+    # The memory is freed immediately, without a garbage collection.
     gc.disable()
     try:
         del row

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs whose shardings conflict everywhere compute the same when they are resharded at the least cost."""
+"""Programs with conflicting shardings have the same results when they are resharded at the least cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VECTORS = ("[{}]", '[{"x"}]', '[{"y"}]', '[{"x", "y"}]')
 
 @dataclass
 class Program:
-    """Lines of a function, the matrices it computes by name, and how many values it has."""
+    """Lines of a function, the matrices that it computes by name, and the number of its values."""
 
     random: Random
     lines: list[str]
@@ -36,7 +36,7 @@ class Program:
     count: int = 0
 
     def value(self, op: str, type_: str, shardings: Sequence[str] = MATRICES) -> str:
-        """Adds an op with a random sharding; the name of its result."""
+        """Adds an op with a random sharding, and returns the name of its result."""
         name = f"%{self.count}"
         self.count += 1
         sharding = f"#sdy.sharding_per_value<[<@mesh, {self.random.choice(shardings)}>]>"
@@ -44,7 +44,7 @@ class Program:
         return name
 
     def add(self) -> None:
-        """Adds what makes one more matrix of one or two that there are."""
+        """Adds a random op, which computes a new matrix from one or two existing ones."""
         one, other = (self.random.choice(list(self.matrices)) for _ in range(2))
         left, right = self.matrices[one], self.matrices[other]
         kind = self.random.choice(("dot", "dot", "add", "transpose", "sum"))
@@ -66,7 +66,7 @@ class Program:
 
 
 def random_program(random: Random, inputs: list[Array], count: int = 10) -> tuple[str, Array]:
-    """A function of random ops with random shardings, and its result."""
+    """Returns a function of random ops with random shardings, and its result."""
     names = [f"%a{index}" for index in range(len(inputs))]
     program = Program(random, ["  %zero = stablehlo.constant dense<0.0> : tensor<f32>"], {})
     program.matrices.update(zip(names, inputs, strict=True))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives that cannot be lowered, and what is said of them and where."""
+"""Tests of the messages and locations of errors about collectives that cannot be lowered."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every collective of sdy in a user's program means the same on both targets and engines.
+"""Every collective of sdy in a user's program has the same meaning on both targets and engines.
 
-A tensor of a global program has one value, and a collective changes how devices hold it: its result equals its operand,
-and that of a reduction what the op before computes in NumPy.
+A tensor of a global program has one value, and a collective changes its distribution over the devices: the result
+equals the operand. The result of a reduction equals that of the preceding op in NumPy.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ PARTIAL = f'{X}, unreduced={{"y"}}'
 
 @dataclass(frozen=True)
 class Case:
-    """Lines that compute `%r` of the arguments `%a` and `%b`, and the same in NumPy."""
+    """Lines that compute `%r` from the arguments `%a` and `%b`, and the same computation in NumPy."""
 
     lines: str
     type: str = MATRIX
     expected: Callable[[Array, Array], Array] = lambda a, _: a
 
     def numbered(self, number: int) -> str:
-        """The lines, with names of values of their own."""
+        """Returns the lines with unique names of values."""
         return re.sub(r"%([cpr])\b", rf"%\g<1>{number}", self.lines)
 
 
 def chain(before: str, *steps: tuple[str, str]) -> Case:
-    """`%a` as `before`, then collectives, each with the sharding of its result."""
+    """Returns a case of `%a` with the sharding `before`, then collectives with the shardings of their results."""
     lines, value = [f"%c = sdy.sharding_constraint %a <@mesh, {before}> : {MATRIX}"], "%c"
     for (op, after), result in zip(steps, ["%p", "%r"][-len(steps) :], strict=True):
         name, _, axes = op.partition(" ")
@@ -53,7 +53,7 @@ def chain(before: str, *steps: tuple[str, str]) -> Case:
 
 
 def contraction(sharding: str, op: str, after: str) -> Case:
-    """A contraction along a dimension sharded on "y", and its reduction."""
+    """Returns a contraction along a dimension sharded on "y", and its reduction."""
     return Case(
         f"""
         %p = stablehlo.dot %a, %b {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, {sharding}>]>}}
@@ -65,7 +65,7 @@ def contraction(sharding: str, op: str, after: str) -> Case:
 
 
 def maximum(op: str, after: str) -> Case:
-    """A maximum along a dimension sharded on "y", and its reduction."""
+    """Returns a maximum along a dimension sharded on "y", and its reduction."""
     return Case(
         f"""
         %p = stablehlo.reduce(%a init: %least) applies stablehlo.maximum across dimensions = [1]
@@ -98,7 +98,7 @@ CASES = {
 
 
 def program() -> str:
-    """All cases in one function."""
+    """Returns a program with all cases in one function."""
     lines = "\n".join(case.numbered(number) for number, case in enumerate(CASES.values()))
     types = ", ".join(case.type for case in CASES.values())
     results = ", ".join(f"%r{number}" for number in range(len(CASES)))

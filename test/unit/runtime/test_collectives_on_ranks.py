@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of all kinds on MPI ranks, one program for each number of ranks, against their definitions.
+"""Compares collectives of all kinds on MPI ranks with their definitions, in one program for each number of ranks.
 
-`python -m collectives_on_ranks` runs all of them; here is a part of them, always the same.
+`python -m collectives_on_ranks` runs all of them; this test always runs the same part.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contractions and convolutions by OpenBLAS, in any layout and type, against numpy and JAX."""
+"""Tests of contractions and convolutions by OpenBLAS, in any layout and type, against NumPy and JAX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.runtime.launch.libraries import blas, narrow_gemm
 
 @pytest.fixture
 def by_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has no function of the native core compute a contraction, as on a CPU without the instructions."""
+    """Disables the functions of the native core for contractions, as on a CPU without the instructions."""
     monkeypatch.setattr(narrow_gemm, "functions", dict)
 
 
@@ -55,7 +55,7 @@ def test_accumulation_of_narrow_floats_is_in_f32() -> None:
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_slices(step: int) -> None:
-    """Those without steps are read where they are, others are copied."""
+    """Slices with step 1 are read in place; others are copied."""
     text = f"""
       func.func @main(%a: tensor<20x96xf32>, %b: tensor<32x24xf32>) -> tensor<10x24xf32> {{
         %cut = tensor.extract_slice %a[4, 16] [10, 32] [1, {step}] : tensor<20x96xf32> to tensor<10x32xf32>
@@ -150,7 +150,7 @@ def test_large_sums_of_integers_are_exact() -> None:
     assert "cblas_dgemm" in lower([text], "main")[0]
     a, b = np.full((2, 4096), -128, np.int8), np.full((4096, 3), -32768, np.int16)
     b[7] = 1
-    # It wraps around.
+    # The sum wraps around.
     wanted = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
     np.testing.assert_array_equal(run(text, a, b)[0], wanted)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Destinations: each op that writes to an empty or filled tensor has its own, just before it."""
+"""Tests of destinations: each op that writes to an empty or filled tensor gets its own, directly before it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def transposed(result: str, of: str) -> str:
 
 
 def before(op: Any) -> list[str]:
-    """The names of the two ops before an op."""
+    """Returns the names of the two ops before an op."""
     ops = [one.operation for one in op.block.operations]
     place = ops.index(op)
     return [one.name for one in ops[place - 2 : place]]
@@ -99,7 +99,7 @@ def test_what_is_inserted_into_is_written_to() -> None:
 
 
 def test_a_fill_that_is_read_stays_for_what_reads_it() -> None:
-    """What writes has its own, even where it is the last one."""
+    """An op that writes has its own fill, even if it is the last op to use the shared one."""
     module = program(FILL, product("a", "x", "init"), product("b", "a"), f"return %b : {SQUARE}")
 
     destinations.separate(module)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Global arrays cut for ranks and put together again, with an engine that needs no ranks."""
+"""Tests of dividing global arrays into the ranks' parts and of reassembling them, with an engine without ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port(name: str, spec: TensorSpec, axes: Sequence[Sequence[str]]) -> Port:
 
 @dataclass
 class Local:
-    """Every rank applies a function of its rank and its block of the one argument."""
+    """An engine in which every rank applies a function to its rank and its shard of the only argument."""
 
     function: Callable[[int, Array], Array]
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Floats of 8 bits on MPI, which LLVM has not: conversions as by ml_dtypes, and programs from JAX on both engines."""
+"""Tests of 8-bit floats on MPI, which LLVM lacks: conversions, against ml_dtypes, and programs from JAX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(text: str, *inputs: Any) -> list[Any]:
 
 
 def same(got: Any, wanted: Any) -> None:
-    """The same bits, but for those of NaN."""
+    """Asserts that bits are equal, except that any NaN equals any other."""
     is_nan = np.isnan(wanted)
     np.testing.assert_array_equal(np.isnan(got), is_nan)
     bits = f"u{got.dtype.itemsize}"
@@ -51,7 +51,7 @@ def test_floats_are_rounded_to_the_nearest(name: str) -> None:
     dtype = numpy_dtype(name)
     exact = np.arange(128, dtype=np.uint8).view(dtype).astype(np.float32)
     exact = np.unique(exact[np.isfinite(exact)])
-    # What is between two numbers, and what is next to that; what is beyond the largest one, and below the smallest.
+    # Midpoints of numbers and their neighbors, numbers beyond the largest one, and numbers below the smallest one.
     middle = (exact[1:] + exact[:-1]) / 2
     beyond = exact[-1] + (exact[-1] - exact[-2]) * np.array([0.25, 0.5, 0.75, 1, 100], np.float32)
     near = [np.nextafter(middle, np.float32(bound)) for bound in (0, np.inf)]
@@ -67,7 +67,7 @@ def test_floats_are_rounded_to_the_nearest(name: str) -> None:
 
 
 def scaled_matmul(x: Any, w: Any, scale: Any) -> Any:
-    """A product of quantized tensors, quantized again, and their sum along the sharded dimension."""
+    """Returns a product of quantized tensors, quantized again, the maximum of each column, and a sum."""
     product = (x.astype(jnp.float32) @ w.astype(jnp.float32)) * scale
     return product.astype(x.dtype), jnp.max(x.astype(jnp.bfloat16), axis=0), x + x
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Results of called functions that are one tensor, or parts of one: a write to one does not change the others."""
+"""Results of called functions may be one tensor or parts of one; a write to one result does not change the others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ func.func private @f(%a: tensor<8xf32>, %p: i1) -> (tensor<8xf32>, tensor<8xf32>
   return %v, {"%u" if body else "%v"} : tensor<8xf32>, tensor<8xf32>
 }}"""
     given = np.arange(8, dtype=np.float32)
-    # Calls are inlined but for the program without sharding.
+    # Calls are inlined, except in the program without sharding.
     module = mlir_shard.parse(text, mlir_shard.create_context())
     program = compile_module(module, with_unsharded=True, lower=lower_whole).unsharded
     assert program is not None

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans of contractions, carried out by numpy on memory of any layout, against `numpy.einsum`."""
+"""Compares plans of contractions, which NumPy executes on memory of any layout, with `numpy.einsum`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from mlir_shard.runtime.lowering.blas.gemm_plan import Factor, GemmPlan, Operand, plan_gemm
 
-# The loops of a, b and c, a letter each.
+# Flags of a, b and c, which are 1 if the operand has the loops of a kind.
 KINDS = {"batch": (1, 1, 1), "rows": (1, 0, 1), "columns": (0, 1, 1), "summed": (1, 1, 0)}
 
 
 def matrix(flat: np.ndarray, offset: int, rows: int, columns: int, leading: int) -> np.ndarray:
-    """A row-major matrix in memory."""
+    """Returns a row-major matrix in memory."""
     return as_strided(flat[offset:], (rows, columns), (leading * flat.itemsize, flat.itemsize))
 
 
@@ -31,7 +31,7 @@ def factor(flat: np.ndarray, offset: int, rows: int, columns: int, form: Factor)
 
 
 def carry_out(plan: GemmPlan, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    """As BLAS does in loops, on the memory of the operands of the contraction."""
+    """Executes a plan, as BLAS in loops does, on the memory of the operands of the contraction."""
     left, right = (b, a) if plan.swaps else (a, b)
     for place in product(*(range(loop.size) for loop in plan.loops)):
         at = [sum(i * loop.steps[k] for i, loop in zip(place, plan.loops, strict=True)) for k in range(3)]
@@ -41,7 +41,7 @@ def carry_out(plan: GemmPlan, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> No
 
 @st.composite
 def layouts(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, ...]], list[list[int]], list[int]]:
-    """The sizes of loops, the loops and strides of each operand, and the elements of its memory."""
+    """Draws the sizes of loops, the loops and strides of each operand, and the elements of its memory."""
     kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=5))
     sizes = [draw(st.sampled_from((1, 2, 3, 4))) for _ in kinds]
     maps, strides, spans = [], [], []

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transformer block in f16 and bf16, sharded on data and model over four MPI ranks, for CPUs old and new."""
+"""Runs a transformer block in f16 and bf16, sharded on data and model over four MPI ranks, for old and new CPUs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def block(x: Any, query: Any, key: Any, value: Any, out: Any, up: Any, down: Any
 
 
 def annotated(dtype: Any) -> Any:
-    """The block as JAX lowers it, with shardings of its arguments."""
+    """Returns the block as lowered by JAX, with shardings of its arguments."""
     arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape, _ in SHAPES.values()]
     module = mlir_shard.parse(jax.jit(block).lower(*arguments).as_text(), mlir_shard.create_context())
     main = next(op.operation for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""f16 and bf16, compiled for this machine and for CPUs that have instructions for neither: rounded after each op."""
+"""Tests of f16 and bf16 for this machine and for CPUs without instructions for either: each op is rounded."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mlir_shard.runtime.lowering import external_symbols
 
 Array = npt.NDArray[Any]
 DTYPES: dict[str, Any] = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
-# x86-64-v2 has no conversions of f16, x86-64-v3 none of bf16.
+# x86-64-v2 has no instructions that convert f16, and x86-64-v3 has none that convert bf16.
 BASELINES = (NATIVE, "x86-64-v2", "x86-64-v3")
 
 SPECIAL = np.concatenate(
     [
         np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e30, 3.3895e38], np.float32),
-        # Around the largest number of f16, what is subnormal in it, ties, and what is subnormal in f32.
+        # Numbers near the largest f16, subnormal numbers of f16, ties, and subnormal numbers of f32.
         np.array([65504.0, 65519.99, 65520.0, -65536.0, 2.0**-14, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25], np.float32),
         np.array([3 * 2.0**-25, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-8, 2.0**-126, 2.0**-149], np.float32),
     ]
@@ -39,7 +39,7 @@ def every_pattern(dtype: Any) -> Array:
 
 
 def assert_same(found: Array, expected: Array) -> None:
-    """Equal bits, but that any NaN is as good as another."""
+    """Asserts that bits are equal, except that any NaN equals any other."""
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     there = ~np.isnan(expected)
     np.testing.assert_array_equal(found[there].view(np.uint8), expected[there].view(np.uint8))
@@ -71,7 +71,7 @@ def test_conversions_are_exact(element_type: str, cpu: str) -> None:
 @pytest.mark.parametrize("cpu", BASELINES)
 @pytest.mark.parametrize("element_type", DTYPES)
 def test_each_operation_is_rounded(element_type: str, cpu: str) -> None:
-    # a * b + a - b, of which a sum in f32 would keep more digits.
+    # a * b + a - b, in which a sum in f32 would keep more digits.
     generator = np.random.default_rng(1)
     a, b = (generator.standard_normal(4096).astype(DTYPES[element_type]) for _ in range(2))
     type_ = f"tensor<4096x{element_type}>"
@@ -110,7 +110,7 @@ def test_functions_comparisons_and_integers(element_type: str) -> None:
 
 @pytest.mark.parametrize("cpu", CPUS)
 def test_no_library_is_called_for_half_floats(cpu: str) -> None:
-    """Compiling for each CPU here finds every symbol, so that no machine needs `__truncsfbf2` and the like."""
+    """The code for each CPU calls no conversion functions such as `__truncsfbf2`, so that no machine needs them."""
     element = "tensor<4x4x{0}>"
     for element_type in DTYPES:
         type_ = element.format(element_type)

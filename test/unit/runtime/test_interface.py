@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which functions can be run, on how many ranks, and which part of a tensor each rank holds."""
+"""Tests of the functions that can be run, the number of their ranks, and the part of a tensor on each rank."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Linear algebra of JAX, by LAPACK."""
+"""Tests of linear algebra of JAX, by LAPACK."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYMMETRIC = X @ X.swapaxes(-1, -2) + np.eye(4)
 
 
 def phases_removed(vectors: Any) -> Any:
-    """Eigenvectors and singular vectors are given but for a factor of magnitude 1."""
+    """Removes phases, as eigenvectors and singular vectors are unique only up to a factor of magnitude 1."""
     return jnp.abs(vectors)
 
 
@@ -40,7 +40,7 @@ def singular_values(a: Any, **options: Any) -> Any:
     return phases_removed(u), values, phases_removed(vt)
 
 
-# What is written differently by each version of LAPACK is compared by what it stands for.
+# Results whose form differs between versions of LAPACK are compared by their meaning.
 FUNCTIONS: dict[str, tuple[Function, Any]] = {
     "cholesky": (jnp.linalg.cholesky, SYMMETRIC),
     "determinant": (jnp.linalg.det, X),
@@ -81,7 +81,7 @@ FUNCTIONS: dict[str, tuple[Function, Any]] = {
     "not positive": (jnp.linalg.cholesky, -SYMMETRIC),
 }
 DTYPES = ("float32", "float64", "complex64", "complex128")
-# Vectors of real matrices have their signs by convention, but LAPACK gives complex ones up to a phase.
+# Vectors of real matrices have their signs by convention, but complex vectors of LAPACK have arbitrary phases.
 CASES = [
     (name, dtype) for index, name in enumerate(FUNCTIONS) for dtype in (DTYPES[index % 4], DTYPES[(index + 2) % 4])
 ]

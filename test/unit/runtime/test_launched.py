@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run and scripts that a launcher has started on every rank."""
+"""Tests of shard-run and of scripts that a launcher has started on every rank."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_srun_without_a_process_manager(environment: Mapping[str, str], expected
 
 @pytest.fixture
 def forked(fork_server: ForkServer) -> list[str]:
-    """As `COMMAND`, in a fork: ranks that are started are the client, and what they say comes from the fork."""
+    """Returns `COMMAND` run in forks: a started rank is a client, which relays the output of its fork."""
     return fork_server.command("mlir_shard.tools.shard_run")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With `program.mlir` for 4 ranks and `small.mlir` for 2."""
+    """Returns a folder with `program.mlir` for 4 ranks and `small.mlir` for 2 ranks."""
     (tmp_path / "program.mlir").write_text(PROGRAM)
     (tmp_path / "small.mlir").write_text(PROGRAM.replace('"y"=2', '"y"=1'))
     return tmp_path
@@ -302,12 +302,12 @@ def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
 
 
 def marked(folder: Path) -> dict[str, str]:
-    """This environment with a mark, by which the processes that have it are found."""
+    """Returns this environment with a mark, which identifies the processes that inherit it."""
     return {**os.environ, "SHARD_RUN_TEST": str(folder)}
 
 
 def marked_processes(folder: Path) -> list[int]:
-    """The processes that have the mark in their environment."""
+    """Returns the processes that have the mark in their environment."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Transposes in tiles, reductions in parts and in f32, functions on vectors, and memory that is freed early."""
+"""Tests of transposes in tiles, reductions in parts and in f32, functions on vectors, and early freeing of memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unary(op: str, shape: tuple[int, ...], type_: str, result: tuple[int, ...] |
     [((64, 128), (1, 0)), ((67, 83), (1, 0)), ((3, 37, 5, 32), (0, 3, 2, 1)), ((40, 3, 65), (2, 1, 0))],
 )
 def test_transposes(shape: tuple[int, ...], order: tuple[int, ...], type_: str, cpu: str) -> None:
-    """Whole tiles, what is left at the edges, and dimensions around them, for registers of each size."""
+    """Transposes cover full tiles, remainders at edges, and surrounding dimensions, for registers of each size."""
     x = RANDOM.integers(0, 2, shape).astype(DTYPES[type_])
     (found,) = run(
         unary(
@@ -67,7 +67,7 @@ def test_transposes(shape: tuple[int, ...], order: tuple[int, ...], type_: str, 
 @pytest.mark.parametrize("axis", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("type_", ["f32", "f64", "bf16"])
 def test_sums(type_: str, axis: tuple[int, ...]) -> None:
-    """Sums of f32 and f64 are near the exact ones, and those of bf16 are rounded once."""
+    """Sums of f32 and f64 are close to the exact ones, and those of bf16 are rounded once."""
     x = RANDOM.uniform(0, 1, (33, 40, 65)).astype(DTYPES[type_])
     kept = tuple(size for dim, size in enumerate(x.shape) if dim not in axis)
     reduce = f"stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [{', '.join(map(str, axis))}]"
@@ -114,7 +114,7 @@ def test_the_largest_of_bf16_is_exact() -> None:
     ],
 )
 def test_functions_on_vectors(op: str, function: Any, type_: str, cpu: str) -> None:
-    """Within 4 units in the last place, for elements in vectors and for those that are left."""
+    """Functions are within 8 units in the last place, for elements in vectors and for the remaining ones."""
     x = RANDOM.uniform(-0.9, 3, 1003).astype(DTYPES[type_])
     x[:4] = [0, -0.0, np.inf, np.nan]
     (found,) = run(unary(f"stablehlo.{op} %a", x.shape, type_), x, cpu=cpu)
@@ -149,7 +149,7 @@ def test_concatenation_of_three() -> None:
 
 
 def test_memory_is_freed_after_its_last_use() -> None:
-    """Of a chain of transposes no more than a few results are in memory at once, whatever its length."""
+    """A chain of transposes has at most a few results in memory at once, whatever its length."""
     lines = [
         f"%v{i + 1} = stablehlo.transpose %v{i}, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
         f"%w{i + 1} = stablehlo.dot %v{i + 1}, %v{i} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"
@@ -167,7 +167,7 @@ def test_memory_is_freed_after_its_last_use() -> None:
 
 @pytest.mark.parametrize("size", [64, 100])
 def test_a_sum_with_its_own_transpose(size: int) -> None:
-    """One operand is read at two places."""
+    """One operand is read at two positions."""
     text = f"""
       func.func @main(%x: tensor<{size}x{size}xf32>) -> tensor<{size}x{size}xf32> {{
         %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<{size}x{size}xf32>) -> tensor<{size}x{size}xf32>
@@ -181,9 +181,9 @@ def test_a_sum_with_its_own_transpose(size: int) -> None:
 @pytest.mark.parametrize(
     ("operand", "expected"),
     [
-        # Both operands are gone through column by column: the loops change places.
+        # Both operands are traversed column by column: the loops are interchanged.
         ("memref<64x48xf32>", "affine_map<(d0, d1) -> (d0, d1)>"),
-        # How far apart elements are is not known.
+        # The distance of elements is unknown.
         ("memref<64x48xf32, strided<[?, ?], offset: ?>>", "affine_map<(d0, d1) -> (d1, d0)>"),
     ],
 )

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random expressions of tensors that are large enough for tiles and vectors, beside NumPy.
+"""Compares random expressions of tensors that are large enough for tiles and vectors with NumPy.
 
 Elements are small integers, so that sums are exact in any order.
 """
@@ -22,7 +22,7 @@ _MODULUS = 17
 
 
 class Expression:
-    """Lines of StableHLO with the values that NumPy has for them."""
+    """Lines of StableHLO with their values in NumPy."""
 
     def __init__(self, inputs: list[Array]) -> None:
         self.inputs = inputs
@@ -30,13 +30,13 @@ class Expression:
         self.lines: list[str] = []
 
     def add(self, text: str, value: Array) -> None:
-        """A line `text`, in which the types of values stand as `{type of the value}`."""
+        """Adds a line. `text` ends with the types of the operands."""
         name = f"%v{len(self.lines)}"
         self.lines.append(f"{name} = {text} -> {type_of(value)}")
         self.values[name] = value
 
     def text(self, results: list[str]) -> str:
-        """The program that returns some of the values."""
+        """Returns the program that returns some of the values."""
         arguments = ", ".join(f"%arg{index}: {type_of(one)}" for index, one in enumerate(self.inputs))
         types = ", ".join(type_of(self.values[one]) for one in results)
         body = "\n  ".join(self.lines)
@@ -44,7 +44,7 @@ class Expression:
 
 
 def type_of(value: Array) -> str:
-    """The type of an array."""
+    """Returns the type of an array."""
     return f"tensor<{''.join(f'{size}x' for size in value.shape)}f32>"
 
 

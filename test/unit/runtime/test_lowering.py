@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From tensors to LLVM: what is refused and how, and that what JAX prints computes what JAX does."""
+"""Tests of the lowering from tensors to LLVM: its errors, and that programs from JAX have the results of JAX."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_functions_of_jax(name: str) -> None:
 
 
 def test_padding_between_what_is_padded() -> None:
-    """The host's canonicalization takes the stride of an insertion for 1 where what is inserted is padded."""
+    """The host's canonicalization takes the stride of an insertion for 1 if the inserted tensor is padded."""
     text = """
       func.func @main(%x: tensor<3x4xf32>) -> tensor<4x11xf32> {
         %one = stablehlo.constant dense<1.0> : tensor<f32>

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops of linalg that are no loop nests, and of TOSA with zero points that are arguments, on one device."""
+"""Tests of ops of linalg that are not loop nests, and of TOSA with zero points that are arguments, on one device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_pack_and_unpack() -> None:
 
 
 def test_a_convolution_by_winograd() -> None:
-    """F(4, 3): the transforms of the input and of the filter, multiplied, and transformed back."""
+    """F(4, 3): the program transforms the input and the filter, multiplies them, and transforms the product."""
     image, kernel = floats(1, 6, 6, 2), floats(3, 3, 3, 2)
     (result,) = run(
         """func.func @main(%image: tensor<1x6x6x2xf32>, %kernel: tensor<3x3x3x2xf32>) -> tensor<1x4x4x3xf32> {

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A manual computation on devices in an order of its own runs on the blocks that these have by that order."""
+"""A manual computation on devices in an order of its own runs on the shards that the devices have in that order."""
 
 from __future__ import annotations
 

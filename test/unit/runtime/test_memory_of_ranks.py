@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How many ranks, or devices of one process, a machine has memory for."""
+"""Tests of the number of ranks, or devices of one process, for which a machine has memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mlir_shard.runtime.launch import processes, python_process
 from mlir_shard.runtime.program import Lowered, Program
 
 PAGE = 1 << 12
-# That of 10 processes of 32 MiB, and of 80 devices of 4 MiB.
+# The memory of 10 processes of 32 MiB, or of 80 devices of 4 MiB.
 PAGES = 10 * (32 << 20) // PAGE
 
 
 class Launched(Exception):
-    """The ranks would begin."""
+    """Raised when the ranks would be started."""
 
 
 @pytest.fixture(autouse=True)

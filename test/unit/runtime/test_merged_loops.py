@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops over contiguous memory that become one."""
+"""Tests of loops over contiguous memory that are merged into one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPS = "(d0, d1, d2)"
 
 
 def iterators(maps: list[tuple[str, str]], kinds: str = "ppp") -> list[str]:
-    """The kinds of loops that are left of an op whose operands have these maps and types, the last being the result."""
+    """Returns the kinds of the remaining loops of an op with operands, and last a result, of these maps and types."""
     names = [f"%{number}" for number in range(len(maps))]
     types = [type_ for _, type_ in maps]
     kinds_text = ", ".join({"p": '"parallel"', "r": '"reduction"'}[one] for one in kinds)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Handles and constants, against what the libraries and the header of the wheel say."""
+"""Compares handles and constants with those of the libraries and the header of the wheel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Installations of MPI other than the wheel's, and Open MPI in particular where the machine has it."""
+"""Tests of installations of MPI other than the wheel's, and of Open MPI if the machine has it."""
 
 from __future__ import annotations
 

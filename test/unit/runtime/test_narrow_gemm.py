@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contractions of bf16 and i8 by functions of the native core, on CPUs with instructions for these, against numpy."""
+"""Compares contractions of bf16 and i8 by functions of the native core, on CPUs with their instructions, with NumPy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Operand:
 def drawn(rows: int, columns: int, element_type: str, is_transposed: bool, gap: int, seed: int) -> Operand:
     shape = (columns, rows) if is_transposed else (rows, columns)
     draw = np.random.default_rng(seed)
-    # What is between the rows must not count.
+    # The memory between the rows must not affect the result.
     if element_type == "i8":
         memory = draw.integers(-128, 127, (shape[0], shape[1] + gap), np.int8, endpoint=True)
     else:
@@ -96,7 +96,7 @@ def check_product(
 @each_type
 @pytest.mark.parametrize("forms", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(
-    # Rows and columns of less than a tile, of a whole one, and of one and a bit; sums of some elements of a lane.
+    # Fewer rows and columns than a tile has, as many, and a few more; sums of some elements of a lane.
     "sizes",
     [
         (1, 1, 1),
@@ -156,7 +156,7 @@ def test_sums_of_the_largest_products() -> None:
     a, b = (Operand(np.full(shape, -128, np.int8), shape[1]) for shape in ((2, 8192), (8192, 33)))
     c = np.full((2, 33), 2**31 - 1, np.int32)
     multiply(a, b, c, 33, "i8", adds=True, threads=1)
-    # It wraps around.
+    # The sum wraps around.
     np.testing.assert_array_equal(c, 8192 * 128 * 128 + 2**31 - 1 - 2**32)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine code that the process of the lowering, or one rank, makes and others load."""
+"""Tests of machine code that the process of the lowering, or one rank, makes and others load."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Ranks:
         self.barrier = Barrier(len(self.cpus), timeout=60)
 
     def meet(self, rank: int, mine: Any) -> list[Any]:
-        """What all ranks bring."""
+        """Returns the values of all ranks."""
         self.shown[rank] = mine
         self.barrier.wait()
         found = [self.shown[one] for one in range(len(self.cpus))]
@@ -106,7 +106,7 @@ class Ranks:
 
 @dataclass
 class Rank:
-    """One of them, as an `MpiProcess`."""
+    """One of the ranks, with the interface of `MpiProcess`."""
 
     ranks: Ranks
     rank: int
@@ -120,7 +120,7 @@ class Rank:
 
 
 def shared_by(cpus: tuple[str, ...], codes: dict[int, bytes]) -> list[Any]:
-    """What each rank takes, or gives as in `codes`."""
+    """Returns the code that each rank takes, or None for a rank that gives its own from `codes`."""
     ranks = Ranks(cpus)
 
     def run(rank: int) -> Any:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The greatest and the least of floats over ranks: NaN where one is, and -0 below 0."""
+"""Tests of the maximum and minimum of floats over ranks: NaN if any is NaN, and -0 is less than 0."""
 
 from __future__ import annotations
 

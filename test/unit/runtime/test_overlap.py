@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Messages that are under way while ranks compute: collective matmuls, and nonblocking calls of MPI."""
+"""Tests of messages in transit while ranks compute: collective matmuls, and nonblocking calls of MPI."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARDED = {"rows": '{"x"}, {}', "columns": '{}, {"x"}', "whole": "{}, {}"}
 
 
 def matmul(a: str, b: str, c: str, op: str) -> str:
-    """A product of 24x36 and 36x12 matrices whose dimensions are on an axis of three devices."""
+    """Returns a product of 24x36 and 36x12 matrices whose dimensions are on an axis of three devices."""
 
     def sharding(of: str) -> str:
         return f"#sdy.sharding<@mesh, [{SHARDED[of]}]>"
@@ -106,7 +106,7 @@ def test_a_message_that_is_needed_at_once_is_waited_for() -> None:
 
 
 def test_a_message_is_not_started_where_another_one_was() -> None:
-    """The second gather can be started from the first one's place on, and that is moved before what it sends."""
+    """The second gather can start from the position of the first one, and that is moved before the op that it sends."""
     text = """
       shard.grid @g(shape = 4)
       func.func @main(%a: tensor<128x512xf32>, %b: tensor<512x512xf32>)
@@ -131,7 +131,7 @@ def test_a_message_is_not_started_where_another_one_was() -> None:
 
 
 def test_what_is_sent_is_not_written_to_before_the_message_has_gone() -> None:
-    """The scatter could write where `%iota` is, which a gather sends at that time; MPI reads it as late as it may."""
+    """The scatter could write to the memory of `%iota` while a gather sends it; MPI reads it as late as it may."""
     text = """
       sdy.mesh @mesh = <["x"=2]>
       func.func @main() -> (tensor<24xf64>, tensor<24xf64>) {

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory that a program is predicted to need: from small programs by hand."""
+"""Tests of the predicted memory of small programs, computed by hand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LOOP = loop(SQUARE)
 def test_squares_that_are_held_at_once(body: str, expected: int) -> None:
     predicted = compiled(body).peak_bytes
 
-    # Loops count in scalars, which are memory too.
+    # The counters of loops are scalars, which also need memory.
     assert predicted is not None
     assert expected * MIB <= predicted < (expected + 0.01) * MIB
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The perceptrons of docs/examples, on several meshes, against NumPy."""
+"""Compares the perceptrons of docs/examples, on several meshes, with NumPy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = needs_mpich
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 
-# The sizes of the axes "data" and "model", those that are left out first.
+# The sizes of the axes "data" and "model"; absent axes are removed from the program first.
 MESHES = {"2x2": {"data": 2, "model": 2}, "4 by rows": {"data": 4}, "4 by columns": {"model": 4}, "2": {"model": 2}}
 
 
 def on_mesh(text: str, axes: dict[str, int]) -> str:
-    """A perceptron annotated for sdy on another mesh, whose axes are some of those it has."""
+    """Returns a perceptron annotated for sdy with another mesh, whose axes are a subset of the original ones."""
     for name in {"data", "model"} - axes.keys():
         text = text.replace(f'"{name}"', "")
         text = re.sub(r"\{, |, \}", lambda found: found[0].replace(", ", ""), text)
@@ -34,7 +34,7 @@ def on_mesh(text: str, axes: dict[str, int]) -> str:
 
 
 def on_grid(text: str, axes: dict[str, int]) -> str:
-    """The perceptron annotated with upstream's shard on another grid."""
+    """Returns the perceptron annotated with upstream's shard dialect for another grid."""
     positions = {name: str(index) for index, name in enumerate(axes)}
     text = text.replace("shape = 2x2", f"shape = {'x'.join(map(str, axes.values()))}")
 

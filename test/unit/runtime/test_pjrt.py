@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Local StableHLO programs on devices of PJRT, and whole programs by that engine."""
+"""Tests of local StableHLO programs on devices of PJRT, and of global programs by that engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mlir_shard.sharding.layout import Box
 
 DEVICES = 4
 PAIRS = "replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>"
-# As for partitions, for replicas, and for devices counted through both.
+# Attributes for groups of partitions, of replicas, and of devices numbered through both.
 MODES = {
     "partitions": ", channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>",
     "replicas": "",
@@ -41,7 +41,7 @@ ADD = """({
 
 
 def run_local(argument: str, body: str, result: str, inputs: Array) -> Array:
-    """What each device makes of its input: `body` computes `%0` from `%a`."""
+    """Returns the result of each device for its input: `body` computes `%0` from `%a`."""
 
     def expanded(type_: str) -> str:
         return f"tensor<1x{type_}>"
@@ -169,7 +169,7 @@ def test_a_program_is_sharded_and_run(rows: int) -> None:
 
 @needs_jax
 def test_custom_calls_of_jax_with_their_own_sharding_rules() -> None:
-    """The rule says nothing of blocks, and LAPACK's functions have to be found before XLA calls them."""
+    """The rule shares no factors between operand and results; XLA calls LAPACK's functions, which must be found."""
     layouts = (
         "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], "
         "result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]"
@@ -211,7 +211,7 @@ def test_operations_of_chlo_and_composites() -> None:
 
 @needs_jax
 def test_a_fourier_transform_of_columns_that_are_gathered() -> None:
-    """XLA's layout assignment would have it in the order of columns, which ends the run."""
+    """XLA's layout assignment would choose a column-major layout, which ends the run."""
     text = """
     sdy.mesh @mesh = <["x"=3]>
     func.func @main(%a: tensor<10x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<10x4xf32> {

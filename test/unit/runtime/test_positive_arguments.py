@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arguments that have to be positive."""
+"""Tests of arguments that must be positive."""
 
 from __future__ import annotations
 

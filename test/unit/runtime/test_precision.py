@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""By way of which floats the results of a program are computed."""
+"""Tests of the floats through which the results of a program are computed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of upstream's shard dialect in programs: in loops, in functions, with extreme values."""
+"""Tests of collectives of upstream's shard dialect in programs: in loops, in functions, with extreme values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = needs_mpich
 
 
 def test_communicators_are_made_once() -> None:
-    """MPICH has about two thousand communicators; this loop has more rounds than that, in and under a function."""
+    """MPICH has about two thousand communicators; this loop, which also calls a function, has more iterations."""
     body = """
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -36,7 +36,7 @@ def test_communicators_are_made_once() -> None:
 
 
 def test_sends_in_a_loop_go_around_a_ring() -> None:
-    """Every round sends before it receives, more than MPI takes without a receiver."""
+    """Every iteration sends before it receives, and sends more than MPI accepts without a receiver."""
     body = """
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -59,7 +59,7 @@ def test_sends_in_a_loop_go_around_a_ring() -> None:
 
 
 def test_what_is_sent_may_be_overwritten() -> None:
-    """The message is what the tensor was when it was sent, though it is received after the tensor has changed."""
+    """A message has the value of the tensor when it was sent, even if the tensor has changed before it is received."""
     body = """
       %c0 = arith.constant 0 : index
       %me = shard.process_linear_index on @g : index

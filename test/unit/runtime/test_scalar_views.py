@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Views of tensors without dimensions, before bufferization; `test_lowering.py` runs such in branches."""
+"""Tests of views of tensors without dimensions, before bufferization; `test_lowering.py` runs them in branches."""
 
 from __future__ import annotations
 

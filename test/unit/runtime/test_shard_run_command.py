@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-run as a command: its inputs and outputs, and what it leaves behind when it or a rank is stopped."""
+"""Tests of the command shard-run: its inputs and outputs, and its cleanup when it or a rank is stopped."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_wrong_arrays(program: Path, tmp_path: Path, option: str, files: dict[st
     for name, given in files.items():
         np.save(tmp_path / name, given) if name.endswith(".npy") else np.savez(tmp_path / name, *given)
     (tmp_path / "out.npz").write_bytes(b"as before")
-    # They are wrong whatever the pipeline, so that is not looked at.
+    # The inputs are wrong for any pipeline, so the pipeline is not checked.
     ended = shard_run(program, option, *files, "--save", "out.npz", "--pipeline", "no-pass;no-pass", cwd=tmp_path)
     assert ended.returncode == 1
     assert ended.stderr == f"shard-run: error: {complaint}\n"
@@ -158,7 +158,7 @@ def test_times_of_ranks(program: Path, tmp_path: Path) -> None:
 def test_compiled_programs_are_kept(program: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = shard_run(program, "--cache", str(cache), cwd=tmp_path)
-    # The program of the ranks and that without sharding, with their machine code.
+    # One file holds the program of the ranks and the one without sharding, with their machine code.
     kept = {path: path.stat().st_mtime_ns for path in cache.iterdir()}
     assert first.returncode == 0 and len(kept) == 1
     second = shard_run(program, "--cache", str(cache), cwd=tmp_path)
@@ -191,10 +191,10 @@ def test_ranks_need_the_memory_that_is_predicted(tmp_path: Path) -> None:
     ended = shard_run(program, "--timing=json", "--no-verify", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     times = json.loads(ended.stdout.partition("\n\n")[2])
-    # The product, which is summed in place, and what a rank holds of the operands.
+    # The product, which is summed in place, and a rank's shards of the operands.
     assert 16 * 2**20 <= times["predicted_peak_bytes"] < 17 * 2**20
     for rank in times["ranks"]:
-        # Memory of libraries comes to some MiB; and the operands may lie in what was held before the call.
+        # Libraries need some MiB, and the operands may be in memory that was allocated before the call.
         assert 16 * 2**20 <= rank["peak_bytes"] < times["predicted_peak_bytes"] + 16 * 2**20
 
 
@@ -205,7 +205,7 @@ def test_progress_is_shown_on_a_terminal_and_goes(program: Path, tmp_path: Path)
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)
         shown = b""
-        # Reading fails once nobody can write any more.
+        # Reading fails after every writer has closed the terminal.
         with contextlib.suppress(OSError):
             while piece := os.read(ours, 4096):
                 shown += piece
@@ -215,7 +215,7 @@ def test_progress_is_shown_on_a_terminal_and_goes(program: Path, tmp_path: Path)
     assert process.returncode == 0
     assert b"sharding" in shown and b"running @main" in shown
     assert written.startswith("@main on 4 ranks")
-    # The last that comes is the line erased.
+    # The last output erases the line.
     assert shown.rstrip().endswith(b"\x1b[2K")
 
 
@@ -236,7 +236,7 @@ def test_more_ranks_than_cores(program: Path, tmp_path: Path) -> None:
     text = PROGRAM.replace('"x"=2, "y"=2', '"x"=5').replace("4x3", "5x3")
     program.write_text(text)
     cores = os.sched_getaffinity(0)
-    # What the process starts inherits the one core.
+    # Processes that are started from here inherit the one core.
     os.sched_setaffinity(0, {min(cores)})
     try:
         ended = shard_run(program, cwd=tmp_path)
@@ -269,7 +269,7 @@ sys.exit(main())
 
 
 class Hanging:
-    """A shard-run in which one rank hangs, all ranks having begun."""
+    """A shard-run in which all ranks have begun and one rank hangs."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self.temporary = folder / "temporary"
@@ -290,7 +290,7 @@ class Hanging:
         self.shared_memory = [Path(name) for name in named]
 
     def end(self) -> tuple[int, str]:
-        """The exit status and what was written on standard error, once it has ended by itself."""
+        """Waits until the process ends by itself, and returns its exit status and its standard error."""
         _, errors = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, errors
 
@@ -299,7 +299,7 @@ class Hanging:
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there and has not ended; who should wait for it may not have done so yet."""
+    """Returns True if the process exists and has not ended, that is, unless it is a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -354,7 +354,7 @@ def test_a_rank_killed_from_outside_is_named(hanging: Hanging, rank: int) -> Non
 @needs_mpich
 def test_an_ended_launcher_is_noticed(hanging: Hanging) -> None:
     waiting = hanging.pids[0][1]
-    # Of what mpiexec starts on each machine, the one that has started a rank.
+    # Of the processes that mpiexec starts on each machine, the one that has started a rank.
     proxy = int(Path(f"/proc/{waiting}/stat").read_text().rpartition(") ")[2].split()[1])
     os.kill(proxy, signal.SIGKILL)
     code, errors = hanging.end()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loop nests of local programs: equal ones are one function, whatever they are called with."""
+"""Tests of loop nests of local programs: equal ones become one function, whatever its arguments are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime import in_process
 
 
 def layers(count: int) -> str:
-    """Layers that transpose and scale, which are loops."""
+    """Returns layers that transpose and scale, which are loops."""
     lines = ["func.func @main(%v0: tensor<24x24xf32>) -> tensor<24x24xf32> {"]
     lines += [
         f"""
@@ -24,7 +24,7 @@ def layers(count: int) -> str:
 
 
 def functions_of_loops(text: str) -> int:
-    """How many functions of loops the lowered program has."""
+    """Returns the number of functions of loops in the lowered program."""
     (lowered,) = in_process.lower([text], "main")
     return lowered.count("llvm.func internal @loops.")
 
@@ -42,7 +42,7 @@ def test_shared_loops_compute_what_loops_do() -> None:
 
 
 def test_loops_that_read_where_they_write() -> None:
-    """A function for memory that is apart must not be called where two of its arguments are in the same memory."""
+    """A function for disjoint memory must not be called if two of its arguments are in the same memory."""
     text = """
       func.func @main(%x: memref<16xf32>, %y: memref<8xf32>) -> (memref<16xf32>, memref<8xf32>) {
         %0 = memref.alloc() : memref<16xf32>

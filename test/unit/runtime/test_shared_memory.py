@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Files of shared memory are removed where no process uses them, and only there."""
+"""Files of shared memory are removed if and only if they are unused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.runtime.launch import shared_memory
 
 @pytest.fixture
 def file(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    # Runs beside this test remove what nobody uses, too.
+    # Other runs also remove unused files.
     with tempfile.TemporaryDirectory(dir=shared_memory.FOLDER) as folder:
         path = Path(folder, Path(shared_memory.PREFIX).name)
         path.write_bytes(bytes(mmap.PAGESIZE))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One index of a sharded dimension, which is dropped then: the devices sum what is in their shards."""
+"""Tests of one index of a sharded dimension, which is then dropped: the devices sum the slices of their shards."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TARGETS = [
 
 
 def even(stages: int) -> int:
-    """So many stages that all shards are as long as the longest one."""
+    """Returns the least number of stages, not below `stages`, for which all shards have the same length."""
     return -(-stages // DEVICES) * DEVICES
 
 
 def of_stage(stages: int, index: int) -> str:
-    """The last steps of one stage, as the result of a pipeline is. Arguments have even shards."""
+    """Returns a program with the last steps of one stage, as the result of a pipeline. Arguments have even shards."""
     sharding = '<@mesh, [{}, {"stage"}, {}]>'
     whole, some = (f"tensor<{STEPS}x{size}x{ROWS}xf32>" for size in (even(stages), stages))
     return f"""sdy.mesh @mesh = <["stage"={DEVICES}]>
@@ -63,5 +63,5 @@ def test_an_index_of_a_sharded_dimension(collectives: str, engine: str, stages: 
     mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={collectives}}})")
     (collective,) = communication_report(module).collectives
     assert collective.communication.kind is CollectiveKind.ALL_REDUCE
-    # Parts of it are summed and gathered.
+    # The devices sum and gather parts of it.
     assert collective.communication.bytes_received == 2 * (DEVICES - 1) / DEVICES * result.nbytes

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO's collectives under mpiexec against their definitions, and the groups of devices that they are among."""
+"""Compares StableHLO's collectives under mpiexec with their definitions, and tests their groups of devices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_collectives_are_what_they_are_defined_to_be(mpi: str, ranks: int) -> No
 
 
 def collective(name: str, attributes: str, head: str = "") -> tuple[Any, Any]:
-    """A module with one collective of a vector that gives a vector of the same size, and that."""
+    """Returns a module with one collective of a vector, whose result has the same size, and the collective."""
     region = (
         """({
     ^bb0(%x: tensor<f32>, %y: tensor<f32>):
@@ -66,10 +66,10 @@ def groups(lists: list[list[int]]) -> str:
 @pytest.mark.parametrize(
     ("processes", "attributes", "expected"),
     [
-        # flattened_ids: of devices, in their order.
+        # flattened_ids: groups of devices, in their order.
         (GRID, f"{groups([[3, 0], [1, 2]])}, {CHANNEL}, use_global_device_ids", ((3, 0), (1, 2))),
         (GRID, f"{groups([[3, 0, 1], [2, -1, -1]])}, {CHANNEL}, use_global_device_ids", ((3, 0, 1), (2,))),
-        # cross_replica: each partition for itself.
+        # cross_replica: one group for each partition.
         (GRID, groups([[1, 0]]), ((2, 0), (3, 1))),
         (GRID, groups([[0], [1]]), ((0,), (1,), (2,), (3,))),
         (ALONE, groups([[0]]), ((0,), (1,), (2,), (3,))),
@@ -77,7 +77,7 @@ def groups(lists: list[list[int]]) -> str:
         (GRID, f"{groups([[1, 0]])}, {CHANNEL}", ((2, 0, 3, 1),)),
         (GRID, f"{groups([[0], [1]])}, {CHANNEL}", ((0, 1), (2, 3))),
         (ALONE, f"{groups([[0]])}, {CHANNEL}", ((0, 1, 2, 3),)),
-        # Where it is not said what devices are, or the numbers cannot be of replicas, they are of devices.
+        # If devices are not assigned to replicas, or the numbers are too large for replicas, they are device numbers.
         (UNKNOWN, groups([[0, 2], [1, 3]]), ((0, 2), (1, 3))),
         (ALONE, f"{groups([[0, 2], [1, 3]])}, {CHANNEL}", ((0, 2), (1, 3))),
         (UNKNOWN, "replica_groups = dense<> : tensor<0x0xi64>", ((0, 1, 2, 3),)),

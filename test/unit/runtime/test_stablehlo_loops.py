@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO that the host does not lower, or lowers wrongly, compiled here and compared with NumPy or with XLA."""
+"""Compares StableHLO that the host does not lower, or lowers incorrectly, with NumPy or XLA."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_scatter_leaves_out_slices_that_do_not_lie_within() -> None:
 
 
 def test_numbers_of_several_widths_are_rounded_once() -> None:
-    # Halfway between two numbers of f16, and an f32 that is nearer to that than f64 can say.
+    # The first value is just above the midpoint of two numbers of f16; its nearest f32 is the midpoint itself.
     values = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, -1 - 2.0**-11 - 2.0**-40, 1e300, np.nan, 1e-300, -np.inf])
     (found,) = run(
         "func.func @main(%a: tensor<7xf64>) -> tensor<7xf16> {\n"
@@ -214,7 +214,7 @@ def test_reduction_along_no_dimension() -> None:
 
 @pytest.mark.parametrize("combine", ["add", "maximum"])
 def test_windows_that_do_not_reach_the_end(combine: str) -> None:
-    """One window of three of four rows: its loop has one iteration."""
+    """The window covers three of four rows, so that its loop has one iteration."""
     text = f"""
       func.func @main(%x: tensor<4x3xf32>, %init: tensor<f32>) -> tensor<1x3xf32> {{
         %0 = "stablehlo.reduce_window"(%x, %init)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which modules are native code."""
+"""Tests of the detection of modules with native code."""
 
 from __future__ import annotations
 

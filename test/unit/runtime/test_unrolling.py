@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops of local programs that LLVM leaves as loops, and those that it may unroll."""
+"""Tests of loops of local programs that LLVM must not unroll, and of those that it may unroll."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT, IN_PARTS, FREE = "kept", "in parts", "free"
 
 
 def annotations(loops: str) -> list[str]:
-    """What is said of each loop of a function on memory, from the outermost to the innermost."""
+    """Returns the annotation of each loop of a function on memory, from the outermost to the innermost."""
     constants = [f"%c{one} = arith.constant {one} : index" for one in (0, 1, 3, 64, 256, 257, 1000)]
     text = f"""
       func.func @main(%x: memref<1000x1000xf32>, %y: memref<1000xf32>, %at: memref<1000xindex>, %b: memref<1000xi8>,
@@ -35,7 +35,7 @@ def annotations(loops: str) -> list[str]:
 
 
 def nest(outer: str, inner: str, body: str) -> str:
-    """Two loops."""
+    """Returns two nested loops."""
     return f"scf.for %i = %c0 to {outer} step %c1 {{ scf.for %j = %c0 to {inner} step %c1 {{ {body} }} }}"
 
 
@@ -46,7 +46,7 @@ SCALE = """
 
 
 def add(place: str) -> str:
-    """Adds up to an element of `y`."""
+    """Returns ops that add to an element of `y`."""
     return f"""
       %0 = memref.load %x[%i, %j] : memref<1000x1000xf32>
       %1 = memref.load %y[{place}] : memref<1000xf32>

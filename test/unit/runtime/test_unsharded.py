@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs with their sharding taken out."""
+"""Tests of programs from which the sharding is removed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ PAIRS = [[0, 2], [2, 0], [1, 3], [3, 1]]
 
 
 def loop(carried: str, step: str) -> str:
-    """A loop with a collective in it, as long as `%n`, which begins with `carried`, is less than 3."""
+    """Returns a loop that contains a collective and runs while `%n`, which starts at `carried`, is less than 3."""
     return f"""%one = stablehlo.constant dense<1> : tensor<ui32>
       %three = stablehlo.constant dense<3> : tensor<ui32>
       %start = {carried}
@@ -152,7 +152,7 @@ def loop(carried: str, step: str) -> str:
 
 def test_devices_go_through_a_loop_together() -> None:
     found = without_sharding(manual(loop("stablehlo.constant dense<0> : tensor<ui32>", "%one")))
-    # The number is carried once, the blocks of both devices change places.
+    # The counter is carried once, and the shards of both devices are exchanged.
     assert found.count("stablehlo.while") == 1
     assert ": tensor<ui32>, tensor<4x8xf32>, tensor<4x8xf32>" in found
     assert "collective_permute" not in found

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lowerings that users register: what they may return, and what is reported of those that do not fit."""
+"""Tests of lowerings that users register: the values that they may return, and the errors about others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 @pytest.fixture(autouse=True)
 def own_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgets after each test what it registered."""
+    """Restores the registrations after each test."""
     monkeypatch.setattr(lowering, "_by_name", {})
 
 

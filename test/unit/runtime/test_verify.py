@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""When two arrays count as the same result."""
+"""Tests of the criterion by which two arrays count as the same result."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_a_tolerance_is_that_of_numpy() -> None:
 
 
 def test_rounding_explains_what_another_order_may_make_of_zero() -> None:
-    """A gradient that is zero in theory."""
+    """The gradients are zero in theory."""
     generator = np.random.default_rng(0)
     one, other = (generator.standard_normal(64) * 1e-6 for _ in range(2))
     precise = np.zeros(64)
     first = compare(one, other, "f32")
     assert not first.is_equal
     assert within_rounding(first, one, other, precise, "f32", scale=1.0).by_rounding
-    # Not if it is too great for rounding, in one element or beside what was computed with.
+    # A difference is not due to rounding if it is too large, for one element or relative to the computed values.
     one[5] = 1e-4
     result = within_rounding(first, one, other, precise, "f32", scale=1.0)
     assert (result.count, result.worst.index if result.worst else None) == (1, (5,))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What counts as the same result."""
+"""Tests of the criterion by which arrays of each type count as the same result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_rounding_is_no_difference_and_ten_times_the_tolerance_is(element_type: 
 
 
 def test_an_element_near_zero_is_measured_by_the_others() -> None:
-    """A sum of large numbers that comes near zero keeps their rounding error."""
+    """A sum of large numbers that is near zero has the rounding error of the large numbers."""
     expected = np.array([1e-9, 5.0, -5.0], np.float32)
     assert compare(np.array([-1e-6, 5.0, -5.0], np.float32), expected, "f32").is_equal
     assert not compare(np.array([1e-3, 5.0, -5.0], np.float32), expected, "f32").is_equal

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long ranks are waited for, and their launcher after one of them has failed, by a clock of the test's own."""
+"""Tests of waiting for ranks, and for their launcher after one of them has failed, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlir_shard.runtime.launch.run_folder import COMPLETED, ENDED, End, RankStat
 
 
 class Launcher:
-    """One that ends at a time, if ever, by the clock `now`, which a wait moves on."""
+    """A launcher that ends at a given time, if ever, by the clock `now`, which waiting advances."""
 
     def __init__(self, ends_at: float = math.inf) -> None:
         self.now, self._ends_at = 0.0, ends_at
@@ -25,12 +25,12 @@ class Launcher:
         return 0 if self.now >= self._ends_at else None
 
     def is_done(self, seconds: float) -> bool:
-        """Whether the launcher has ended within the seconds."""
+        """Advances the clock by at most `seconds`, and returns True if the launcher has ended."""
         self.now = min(self.now + seconds, max(self.now, self._ends_at))
         return self.now >= self._ends_at
 
     def is_never_done(self, seconds: float) -> bool:
-        """Waits for what does not come."""
+        """Advances the clock and returns False."""
         self.now += seconds
         return False
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-opt's command line."""
+"""Tests of the command line of shard-opt."""
 
 from __future__ import annotations
 

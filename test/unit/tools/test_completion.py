@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Command lines of all commands completed by bash."""
+"""Tests of the completion of the command lines of all commands in bash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hang_guard import SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = dict(re.findall(r'^(shard-[\w-]+) = "([\w.]+):main"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
-# The words as bash splits them count for nothing here: at which characters it does so is up to the user.
+# The script ignores how bash splits words, because the user may configure the characters at which it splits.
 COMPLETE = """
 source "$1"
 COMP_WORDBREAKS=$3 COMP_LINE=$2 COMP_POINT=${#2}

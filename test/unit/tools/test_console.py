@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How diagnostics look."""
+"""Tests of the format of diagnostics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_lines_of_python_code_are_read(tmp_path: Path) -> None:
 
 
 def test_other_files_are_not_read(tmp_path: Path) -> None:
-    """A location may name any file: one of somebody else, or a pipe that nobody writes to."""
+    """A location may name any file, for example another user's file, or a pipe without a writer."""
     other = tmp_path / "other.txt"
     other.write_text("secret\n", encoding="utf-8")
     assert shown(Diagnostic("error", "X", Position(str(other), 1, 1))) == f"{other}:1:1: error: X\n"

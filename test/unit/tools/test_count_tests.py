@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The line that tools/run-tests ends with."""
+"""Tests of the last line that tools/run-tests prints."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writing an output whole or not at all."""
+"""Tests that an output is written entirely or not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_file_is_replaced_with_its_mode(tmp_path: Path) -> None:
     path.chmod(0o604)
     with open(path) as reader:
         output.write(str(path), "new")
-        # Who has the old file open goes on reading it.
+        # A reader that has the old file open can still read it.
         assert reader.read() == "long old text"
     assert path.read_text() == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o604

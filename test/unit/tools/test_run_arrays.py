@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Files that shard-run is to read arrays from, damaged in many ways."""
+"""Tests of damaged files of arrays as inputs of shard-run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def archive(**members: bytes) -> bytes:
 
 
 def with_shape(shape: str) -> bytes:
-    """Keeps the length of the header, which is told in front of it."""
+    """Returns a file with another shape. The length of the header, which precedes the header, stays the same."""
     changed = f"{shape}, }}".encode()
     return array_file().replace(b"(4, 3), }" + b" " * (len(changed) - 9), changed)
 
@@ -45,7 +45,7 @@ def with_damaged_data() -> bytes:
 
 
 def with_entry_changed(flags: int = 0, method: int = 8) -> bytes:
-    """An archive whose only entry says that it is encrypted, or packed in a way that nobody knows."""
+    """Returns an archive whose only entry is marked as encrypted or as compressed with an unknown method."""
     file = bytearray(archive(**{"a.npy": array_file()}))
     directory = file.index(b"PK\x01\x02")
     file[6], file[directory + 8] = flags, flags

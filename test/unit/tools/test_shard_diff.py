@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exit status of shard-diff, and what it prints on a narrow terminal."""
+"""Tests of the exit status of shard-diff and of its output on a narrow terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-opt where a lit test cannot go: bytes, signals, pipes, plugins that are installed."""
+"""Tests of shard-opt that lit cannot run: bytes, signals, pipes, installed plugins."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def test_empty(text: bytes) -> None:
 
 
 def interrupted(*command: str, path: str | None = None) -> tuple[int, str]:
-    """Sends SIGINT to a command once it says that it runs; its exit status and what it then says.
+    """Sends SIGINT to a command after it prints that it runs. Returns its exit status and its standard error.
 
-    path: a folder whose modules come before others.
+    path: a folder that precedes the others in the search for modules.
     """
     folders = filter(None, (path, os.environ.get("PYTHONPATH")))
     with default_signals():
@@ -95,7 +95,7 @@ def interrupted(*command: str, path: str | None = None) -> tuple[int, str]:
 
 
 def interrupted_pass(load: Path, source: Path, *more: str) -> tuple[int, str]:
-    """Interrupts a shard-opt whose pass, or module, says that it runs."""
+    """Interrupts shard-opt after its pass, or module, prints that it runs."""
     return interrupted("mlir_shard.tools.shard_opt", str(source), "--load", str(load), "--wait", *more)
 
 
@@ -183,7 +183,7 @@ def test_an_installed_plugin(tmp_path: Path, source: Path) -> None:
     result = call(str(source), "--installed-pass", PYTHONPATH=path)
     assert result.returncode == 0
     assert result.stdout.startswith("it ran\nmodule {")
-    # One plugin that does not work is no reason not to run.
+    # A plugin that fails to load does not prevent the run.
     assert "warning: cannot load the plugin 'broken' (no_such_module): ModuleNotFoundError" in result.stderr
 
 
@@ -230,12 +230,12 @@ def test_missing_bindings() -> None:
 
 
 def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
-    """It runs the package beside it: here a copy of the one under test, as if built in place."""
+    """The launcher runs the package in its own tree, here a copy of the package under test, as if built in place."""
     tree = tmp_path / "tree"
     (tree / "tools").mkdir(parents=True)
     shutil.copy(Path(__file__).parents[3] / "tools" / "shard-opt", tree / "tools")
     caches = shutil.ignore_patterns("__pycache__")
-    # An editable install has what is built and generated in a folder of its own.
+    # An editable install keeps built and generated files in a separate folder.
     for folder in mlir_shard.__path__:
         shutil.copytree(folder, tree / "python" / "mlir_shard", ignore=caches, dirs_exist_ok=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

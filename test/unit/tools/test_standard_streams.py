@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tools whose standard streams are closed or full."""
+"""Tests of tools whose standard streams are closed or full."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, redirected: str, tool: str, *arguments: str) -> tuple[int, str]:
-    """The exit status of a tool with a standard stream redirected, and what it writes to standard error."""
+    """Returns the exit status and the standard error of a tool with a standard stream redirected."""
     start = ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-m", f"mlir_shard.tools.{tool}"]
     ended = subprocess.run([*start, *arguments], cwd=folder, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stderr

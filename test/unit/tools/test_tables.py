@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables of the commands on narrow terminals."""
+"""Tests of the tables of the commands on narrow terminals."""
 
 from __future__ import annotations
 

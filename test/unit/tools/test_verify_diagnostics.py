@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matching diagnostics with what the input expects."""
+"""Tests of matching diagnostics with the expectations in the input."""
 
 from __future__ import annotations
 

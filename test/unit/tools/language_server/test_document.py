@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known of places in a text."""
+"""Tests of the information about positions in a text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ func.func @blocks(%a: i1) -> i1 {
 
 
 def find(text: str, word: str, number: int = 0) -> tuple[int, int]:
-    """The line and column of an occurrence of a word."""
+    """Returns the line and column of an occurrence of a word."""
     offset = -1
     for _ in range(number + 1):
         offset = text.index(word, offset + 1)
@@ -182,7 +182,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
     assert Document("local.mlir", local).diagnostics() == []
-    # No mesh is there to partition it for.
+    # The program is not partitioned because it has no mesh.
     assert Document("a.mlir", PRINTING).diagnostics() == []
     (warning, found) = Document("a.mlir", f'sdy.mesh @mesh = <["x"=2]>\n{PRINTING}').diagnostics()
     assert (warning.severity, warning.span.line) == ("warning", 0)

@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The settings of editors in docs/editors.md, in the editors that the machine has.
+"""Tests of the settings of editors in docs/editors.md, with the editors that the machine has.
 
-Where the environment variable MLIR_SHARD_REQUIRE lists `emacs` or `neovim`, tests fail without it rather than be
-skipped.
+If the environment variable MLIR_SHARD_REQUIRE lists `emacs` or `neovim`, tests fail without the editor; otherwise they
+are skipped.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ EMACS = r"""
 (message "error: %s" (wait-for (lambda () (mapcar #'flymake-diagnostic-text (flymake-diagnostics)))))
 (kill-emacs 0)
 """
-# As LLVM's defines it.
+# The mode is defined as in LLVM.
 MLIR_MODE = """
 (define-derived-mode mlir-mode prog-mode "MLIR")
 (add-to-list 'auto-mode-alist (cons "\\\\.mlir\\\\'" 'mlir-mode))
@@ -87,7 +87,7 @@ MLIR_MODE = """
 
 
 def settings(language: str) -> str:
-    """The settings in the documentation."""
+    """Returns the settings in the documentation."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "docs" / "editors.md").read_text(), re.M | re.S)
     return str(found)
 
@@ -100,7 +100,7 @@ def absent(name: str, what: str) -> NoReturn:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with programs, and `shard-lsp` in `bin`."""
+    """Returns a folder with programs, and with `shard-lsp` in `bin`."""
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "shard-lsp"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mlir_shard.tools.shard_lsp "$@"\n')
@@ -136,7 +136,7 @@ def test_neovim(folder: Path) -> None:
 
 def test_emacs(folder: Path) -> None:
     editor = shutil.which("emacs")
-    # Of Debian's package for versions without it; -Q does not look there.
+    # For versions without Eglot, Debian has a package, whose folder -Q does not search.
     paths = [f"--directory={path}" for path in Path("/usr/share/emacs/site-lisp/elpa-src").glob("eglot*")]
     start = (str(editor), "-Q", "--batch", f"--directory={folder}", *paths)
     if editor is None or "no eglot" in printed(

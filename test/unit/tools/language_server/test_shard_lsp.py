@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""shard-lsp as an editor uses it: a process that is spoken to over its standard input and output."""
+"""Tests of shard-lsp as an editor uses it: a process that communicates over its standard input and output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ func.func @f(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %0 : tensor<8xf32>
 }
 """
-# Editors write a space of a path so.
+# Editors encode a space of a path in this way.
 URI = "file:///my%20programs/layer.mlir"
 UTF16, UTF8 = types.PositionEncodingKind.Utf16, types.PositionEncodingKind.Utf8
 
@@ -56,13 +56,13 @@ class Editor:
             self.published.put_nowait(params)
 
     async def open(self, text: str, uri: str = URI) -> list[types.Diagnostic]:
-        """The diagnostics of a text."""
+        """Opens a text and returns its diagnostics."""
         document = types.TextDocumentItem(uri, "mlir", self._version, text)
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(document))
         return await self.diagnostics()
 
     def replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> int:
-        """Replaces a part of the document; returns the new version."""
+        """Replaces a part of the document and returns the new version."""
         self._version += 1
         document = types.VersionedTextDocumentIdentifier(self._version, URI)
         change = types.TextDocumentContentChangePartial(types.Range(types.Position(*start), types.Position(*end)), text)
@@ -70,47 +70,47 @@ class Editor:
         return self._version
 
     async def diagnostics(self, version: int | None = None) -> list[types.Diagnostic]:
-        """The next diagnostics, of a version if it is given: a slow machine may see to the ones before it."""
+        """Returns the next diagnostics, of `version` if it is given. Diagnostics of older versions may precede them."""
         while True:
             params = await self.published.get()
             if version is None or params.version == version:
                 return list(params.diagnostics)
 
     async def hover(self, line: int, character: int, uri: str = URI) -> str:
-        """The text of a hover, empty where there is none."""
+        """Returns the text of a hover, which is empty if the server has none."""
         params = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, character))
         found = await self.client.text_document_hover_async(params)
         return found.contents.value if found else ""
 
     async def definition(self, line: int, character: int) -> tuple[int, int] | None:
-        """The line and character of a definition."""
+        """Returns the line and character of a definition."""
         params = types.DefinitionParams(types.TextDocumentIdentifier(URI), types.Position(line, character))
         found = await self.client.text_document_definition_async(params)
         return found and (found.range.start.line, found.range.start.character)
 
     async def references(self, line: int, character: int, declaration: bool = True) -> list[tuple[int, int]]:
-        """The lines and characters of references."""
+        """Returns the lines and characters of references."""
         context = types.ReferenceContext(declaration)
         document, position = types.TextDocumentIdentifier(URI), types.Position(line, character)
         found = await self.client.text_document_references_async(types.ReferenceParams(context, document, position))
         return [(one.range.start.line, one.range.start.character) for one in found or ()]
 
     async def hints(self, first: int, last: int) -> list[tuple[int, int, Any]]:
-        """The lines, characters and texts of the hints in lines."""
+        """Returns the lines, characters and texts of the hints in a range of lines."""
         where = types.Range(types.Position(first, 0), types.Position(last, 0))
         params = types.InlayHintParams(types.TextDocumentIdentifier(URI), where)
         found = await self.client.text_document_inlay_hint_async(params)
         return [(one.position.line, one.position.character, one.label) for one in found or ()]
 
     async def symbols(self) -> Any:
-        """The outline."""
+        """Returns the outline."""
         params = types.DocumentSymbolParams(types.TextDocumentIdentifier(URI))
         return await self.client.text_document_document_symbol_async(params)
 
 
 @contextlib.asynccontextmanager
 async def editing(*arguments: str, encodings: list[types.PositionEncodingKind] | None = None) -> AsyncIterator[Editor]:
-    """An editor with a server, which has to end by itself."""
+    """Provides an editor with a server. Requires that the server ends by itself."""
     client = LanguageClient("test", "1")
     editor = Editor(client)
     await client.start_io(sys.executable, "-m", "mlir_shard.tools.shard_lsp", *arguments)
@@ -131,7 +131,7 @@ async def editing(*arguments: str, encodings: list[types.PositionEncodingKind] |
 
 
 def run(script: Coroutine[Any, Any, None]) -> None:
-    """Runs what an editor does."""
+    """Runs the actions of an editor."""
     asyncio.run(asyncio.wait_for(script, SECONDS))
 
 
@@ -216,7 +216,7 @@ def test_error_of_a_pass() -> None:
             found = await editor.open(REFUSED)
             assert [one.range.start.line for one in found] == [3]
             assert "cannot be partitioned" in found[0].message
-            # The text is valid, so all but the sharding is known.
+            # The text is valid, so everything except the sharding is known.
             assert lines(await editor.hover(3, 3)) == ["%0: tensor<8xf32>"]
             assert await editor.definition(4, 10) == (3, 2)
 
@@ -227,11 +227,12 @@ def test_changes() -> None:
     async def script() -> None:
         async with editing() as editor:
             assert await editor.open(LAYER) == []
-            # Each change comes before the text has been read, so that none but the last has to be.
+            # Each change arrives before the server has read the previous text, so that it has to read only the last
+            # one.
             for typed in "abc":
                 version = editor.replace((8, 10), (8, 11), typed)
             assert "undeclared" in (await editor.diagnostics(version))[0].message
-            # A question that comes with a change is about the text after it.
+            # A request that follows a change refers to the text after the change.
             version = editor.replace((8, 10), (8, 11), "0")
             assert lines(await editor.hover(8, 10))[0] == "%0: tensor<16x32xf32>"
             assert await editor.diagnostics(version) == []
@@ -251,7 +252,7 @@ def test_many_documents() -> None:
             for number in range(6):
                 text = LAYER.replace('"model"=2', f'"model"={2**number}').replace('{"model"}', "{}")
                 assert await editor.open(text, f"file:///programs/{number}.mlir") == []
-            # The processes of the first ones have ended, and are started again.
+            # The processes of the first documents have ended, and are started again.
             for number in range(6):
                 assert f'"model"={2**number}]' in await editor.hover(0, 10, f"file:///programs/{number}.mlir")
 
@@ -341,7 +342,7 @@ def test_processes_end_with_the_client(tmp_path: Path) -> None:
         server = client._server
         assert server is not None
         assert server.stdin is not None
-        # As when the editor has crashed.
+        # The same happens when the editor crashes.
         server.stdin.close()
         await server.wait()
         await client.stop()

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pictures in the documents are what the tool draws."""
+"""Tests that the pictures in the documentation equal the output of the tool."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is drawn of a tensor and its devices: slabs and areas, origins of tiles, grids of devices."""
+"""Tests of the drawing of a tensor and its devices: slabs and areas, origins of tiles, grids of devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def layout(mesh: str, shape: tuple[int, ...], sharding: str) -> TensorLayout:
 
 
 def frame(shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> Frame:
-    """All slabs in one row without gaps, of ten pixels an element."""
+    """Returns a frame of all slabs in one row without gaps, at ten pixels per element."""
     rows, columns = (1, 1, *shape)[-2:]
     return Frame(shape, slabs, len(slabs), 10 * columns, 10 * rows, 0, 0)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes, tensors and shardings as a command line has them."""
+"""Tests of the notation of meshes, tensors and shardings on the command line."""
 
 from __future__ import annotations
 

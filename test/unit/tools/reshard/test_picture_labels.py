@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Labels in pictures are inside of these and do not overlap, whatever the mesh, the shape and the names of axes."""
+"""Tests that labels are inside of pictures and do not overlap, for any mesh, shape and names of axes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES = [
 
 @dataclass(frozen=True)
 class Label:
-    """The rectangle that a text takes."""
+    """The rectangle that a text covers."""
 
     text: str
     left: float
@@ -61,7 +61,7 @@ def labels(element: ElementTree.Element, x: float = 0, y: float = 0) -> Iterator
     if moved:
         x, y = x + float(moved[1]), y + float(moved[2])
     kinds = element.get("class", "").split()
-    # What is behind a text, to set it off, is the same text once more.
+    # The halo behind a text has the same text.
     if element.tag.endswith("}text") and "halo" not in kinds:
         text, size = element.text or "", next((SIZES[kind] for kind in kinds if kind in SIZES), 12)
         width = len(text) * size * 0.6 if "code" in kinds else text_width(text, size, is_bold=bool(BOLD & {*kinds}))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans in words, pictures and data."""
+"""Tests of plans as text, pictures and data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TENSOR = TensorType((12, 18), "f32", 4)
 
 
 def plan_of(mesh: str, shape: tuple[int, ...], source: str, target: str, *moves: Move) -> Plan:
-    """A plan of these moves, whatever it costs."""
+    """Returns a plan of these moves, without regard to its cost."""
     devices = read_mesh(mesh)
     layouts = [TensorLayout(read_sharding(one, devices), devices, shape) for one in (source, target)]
     grid = Grid.of(devices, (axis for layout in layouts for axis in layout.sharding.used_axes))
