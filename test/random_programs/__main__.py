@@ -1,14 +1,14 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs random programs on devices and compares them with themselves without sharding: from the folder `test`,
+"""Runs random programs on devices and compares them with the same programs without sharding. From the folder `test`,
 
     python -m random_programs [--programs 1000] [--seed 0] [--target stablehlo] [--engine pjrt] [--mesh-axes 4..6]
 
-prints how many programs there were, of what operations on what meshes, what went wrong, and the first of that made
-small. Exits with 1 where a result is wrong, or a program crashes or does not end. With `--target both` each program is
-run with both targets' collectives, and the bytes that a device receives are printed side by side, separately for
-programs with even and with uneven shards: altogether, of each program in which the targets differ, and for each
-operation that they move different bytes for. With engine `simulated` ranks are threads: there may be 64.
+prints the numbers of programs, operations and meshes, all findings, and minimised programs of the first findings. Exits
+with 1 if a result is wrong, or a program crashes or hangs. `--target both` runs each program with both targets'
+collectives, and prints the bytes that a device receives side by side, separately for programs with even and with uneven
+shards: in total, for each program in which the targets differ, and for each operation for which they differ. With the
+engine `simulated` ranks are threads, at most 64.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _range(text: str) -> tuple[int, int]:
-    """The ends of a range such as 4..6, or of 4 alone."""
+    """Parses a range such as 4..6, or a number such as 4."""
     first, _, last = text.partition("..")
     if not first.isdecimal() or not (last or first).isdecimal():
         raise argparse.ArgumentTypeError(f"a number, or two as in 4..6, not {text}")

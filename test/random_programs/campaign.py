@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many programs run: how many there were, of what, and what was wrong."""
+"""Runs many programs, and counts programs, operations and failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from random_programs.routes import Setting
 from random_programs.worker import Worker
 
 FAILURES = (MISMATCH, CRASH, HANG)
-# A region that combines elements in an order that nobody has fixed: what makes nothing of them is no reduction.
+# A region that combines elements in an unspecified order. If it returns constants, the operation is not a reduction.
 _NO_REDUCTION = re.compile(
     r"\^bb0\((?:%\w+: tensor<\w+>(?:, )?)+\):\n(?:(?!.*(?:return|\^bb0)).*\n)*?.*stablehlo\.(?:constant|iota)"
 )
@@ -32,20 +32,20 @@ _ADDRESS = re.compile(r"^\S*?:\d+:\d+: |%\w+(#\d+)?|\d+|\"\w+\"")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A program of which something else came than the right results."""
+    """A program whose outcome is not that all results are right."""
 
     case: Case
     outcome: Outcome
 
     def report(self) -> str:
-        """What went wrong where."""
+        """Returns the failure and its stage."""
         outcome = self.outcome
         return f"program {self.case.name} ({self.case.dialect}), {outcome.kind} in '{outcome.stage}': {outcome.detail}"
 
 
 @dataclass
 class Report:
-    """What came of a campaign."""
+    """The outcomes of a campaign."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     ops: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class Report:
 
     @property
     def has_failures(self) -> bool:
-        """Whether something is wrong that nobody was told."""
+        """True if a result is wrong, or a program crashed or hung."""
         return any(self.kinds[kind] for kind in FAILURES)
 
     def add(self, one: Case, outcome: Outcome) -> None:
@@ -77,7 +77,7 @@ class Report:
         received.add(one.name, outcome.received)
 
     def summary(self) -> str:
-        """The numbers, a line each."""
+        """Returns the numbers, one per line."""
         run = self.kinds.total() - self.kinds[INVALID]
         ops = ", ".join(f"{name} {count}" for name, count in self.ops.most_common())
         meshes = ", ".join(f"{name} {count}" for name, count in self.meshes.most_common())
@@ -104,7 +104,7 @@ Observe = Callable[[Finding], None]
 def run(
     setting: Setting, cases: Sequence[Case], jobs: int, timeout: float, observe: Observe = lambda finding: None
 ) -> Report:
-    """Runs programs, in `jobs` processes; `observe` is told what is wrong as it is found."""
+    """Runs programs in `jobs` processes, and calls `observe` with each finding."""
     report = Report()
     with ExitStack() as stack:
         free: SimpleQueue[Worker] = SimpleQueue()
@@ -127,7 +127,7 @@ def run(
 
 
 def smallest(finding: Finding, worker: Worker, seconds: float) -> str:
-    """A program with as little as possible of which the same comes, as far as `seconds` allow."""
+    """Minimises a program with the same failure within about `seconds`, and returns it."""
     until = time.monotonic() + seconds
 
     def shows(text: str) -> bool:
@@ -142,7 +142,7 @@ def smallest(finding: Finding, worker: Worker, seconds: float) -> str:
 
 
 def _reads_nothing(text: str) -> bool:
-    """Whether a tensor that nothing was written to is used other than to be written to, or as a window's sizes."""
+    """Returns True if an unwritten tensor is used, except as the destination of an op or for the sizes of a window."""
     others = "\n".join(line for line in text.splitlines() if "linalg.pooling" not in line)
     return any(
         len(re.findall(rf"{name}\b", others)) > 1 + len(re.findall(rf"outs\({name} :", others))
@@ -151,7 +151,7 @@ def _reads_nothing(text: str) -> bool:
 
 
 def _kind(outcome: Outcome) -> str:
-    """What is wrong, without names and numbers; of a mismatch only that it is one."""
+    """Returns the failure without names and numbers; for a mismatch, an empty text."""
     if outcome.kind == MISMATCH:
         return ""
     lines = [line for line in outcome.detail.splitlines() if "error: " in line] or [outcome.detail]
@@ -159,7 +159,7 @@ def _kind(outcome: Outcome) -> str:
 
 
 def _source(value: Value) -> Statement:
-    """A tensor that is different everywhere, out of nothing."""
+    """Returns an operation without operands whose tensor has different elements if possible."""
     if value.shape and value.element[0] in "fiu" and value.element != "i1":
         text = f'"stablehlo.iota"() <{{iota_dimension = {len(value.shape) - 1} : i64}}> : () -> {value.type}'
     else:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program of a number: which dialects it is in, and its text."""
+"""The program of a number: its dialect and its text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from random_programs.generate import Scale
 
 _OP = re.compile(r'(?:^|= |^\s*)"?((?:arith|func|linalg|sdy|stablehlo|tensor|tosa)\.\w+)', re.MULTILINE)
 _MESH = re.compile(r"sdy\.mesh @m = <\[(.*?)\]>")
-# In StableHLO a few attributes are f32 whatever the tensors are.
+# In StableHLO a few attributes are f32 for tensors of any type.
 _FLOAT = {generate.STABLEHLO: re.compile(r"(?<=[x<])f32\b"), generate.LINALG: re.compile(r"f32\b")}
 _IN_F32 = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program; its floats are wide, so that no error is rounding, unless `is_single`. `seed` makes its inputs."""
+    """A program. Unless `is_single`, its floats are f64, so that no error is rounding. `seed` determines the inputs."""
 
     name: str
     dialect: str
@@ -33,7 +33,7 @@ class Case:
     seed: int
 
     def text(self, program_text: str | None = None) -> str:
-        """The text of the program, or of one that was made of it, with the floats of this case."""
+        """Returns the text of the program, or of one derived from it, with the floats of this case."""
         text = self.program.write() if program_text is None else program_text
         return text if self.is_single else _FLOAT[self.dialect].sub("f64", text)
 
@@ -41,19 +41,19 @@ class Case:
 def case(
     seed: int, index: int, dialects: Sequence[str], *, is_compiled: bool = False, scale: Scale = generate.SMALL
 ) -> Case:
-    """The program number `index` of a seed, in one of the dialects in turn; for the others see `generate`."""
+    """Returns the program `index` of a seed; the dialects alternate. For other arguments see `generate`."""
     name, dialect = f"{seed}/{index}", dialects[index % len(dialects)]
     is_single = dialect not in _FLOAT or Random(f"{name}/floats").random() < _IN_F32
     return Case(name, dialect, generate.program(name, dialect, is_compiled=is_compiled, scale=scale), is_single, seed)
 
 
 def op_kinds(text: str) -> Counter[str]:
-    """How many operations of each name a program has."""
+    """Returns the number of operations of each name in a program."""
     return Counter(found for found in _OP.findall(text) if found != "sdy.mesh")
 
 
 def op_at(text: str, place: str) -> str:
-    """The name of the operation of a program at a place `file:line:column`, empty where there is none."""
+    """Returns the name of the operation at a place `file:line:column` of a program, or an empty text."""
     lines, line = text.splitlines(), place.split(":")[-2:-1]
     number = int(line[0]) if line and line[0].isdecimal() else 0
     found = _OP.search(lines[number - 1]) if 0 < number <= len(lines) else None
@@ -61,6 +61,6 @@ def op_at(text: str, place: str) -> str:
 
 
 def mesh(text: str) -> str:
-    """The sizes of the axes of a program's mesh, as in 2x2."""
+    """Returns the sizes of the axes of a program's mesh, as in 2x2."""
     found = _MESH.search(text)
     return "x".join(re.findall(r"=(\d+)", found.group(1))) if found else ""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A context for many programs: to load the dialects takes as long as to partition a small one."""
+"""A context for many programs, because loading the dialects takes as long as partitioning a small program."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from mlir_shard import create_context
 
-# A context keeps every type and attribute that it has seen.
+# A context keeps every type and attribute that was used in it.
 _MOST_MODULES = 200
 _modules = itertools.count()
 
 
 def context() -> Any:
-    """A context with all dialects, for one module more."""
+    """Returns a context with all dialects, for one more module."""
     return _context(next(_modules) // _MOST_MODULES)
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One program made local, run on devices, and compared with the same program without sharding."""
+"""Partitions a program, runs it on devices, and compares it with the same program without sharding."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from random_programs.region_ops import whole_text
 from random_programs.simulated_mpi import RanksFailed
 from random_programs.xla_engine import EngineError
 
-# Far more than what a different order of additions changes, and far less than any wrong element.
+# Far more than the effect of another order of additions, and far less than that of any wrong element.
 TOLERANCES = {"f64": 1e-6, "f32": 2e-3, "f16": 5e-2, "bf16": 2e-1}
-# What is left of values of about 1 where they cancel: results that are zero in theory have no other scale.
+# The remainder when values of about 1 cancel: results that are zero in theory have no other scale.
 CANCELLED = {"f64": 1e-12}
 
 RIGHT, MISMATCH, REFUSAL, INVALID = "right", "mismatch", "refusal", "invalid"
-# Stages in which a failure is none of sharding's.
+# Failures in these stages do not depend on the sharding.
 WITHOUT_SHARDING = ("compile without sharding", "run without sharding")
 CRASH, HANG, ENGINE = "crash", "hang", "engine failure"
-# How the runner of passes reports an exception other than PassFailure.
+# The report of the pass runner for an exception other than PassFailure.
 _RAISED = re.compile(r"error: pass '[\w-]+' raised \w")
 
 
 Received = tuple[tuple[str, int], ...]
-"""The bytes that a device receives for each op, by its name, one after the other."""
+"""The bytes that a device receives for each op, by the op's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a program, `detail` says more; `stage` is the last one begun.
+    """The outcome of a program with details; `stage` is the last one that began.
 
-    A refusal is an error that is reported, but for an exception in a pass. An invalid program is none of this project's
-    matter: it cannot be run without sharding either. An engine failure is an internal error of XLA. `is_uneven` says
-    that a tensor has blocks of different sizes. `received` says it by target, each collective once, where the program
-    is right.
+    A refusal is a reported error, except an exception in a pass. An invalid program cannot be run without sharding
+    either, and is not a failure of this project. An engine failure is an internal error of XLA. `is_uneven` is True if
+    a tensor has shards of different sizes. `received` lists the received bytes by target, with each collective counted
+    once, if the program is right.
     """
 
     kind: str
@@ -66,9 +66,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way to run programs: what passes make them local, what lowers them, and what runs them on devices or alone.
+    """A way to run programs: the passes, the lowering, and the engines for the local program and for the unsharded one.
 
-    target: whose collectives local programs have.
+    target: the target whose collectives local programs have.
     """
 
     target: str
@@ -80,22 +80,22 @@ class Route:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a program has come."""
+    """The progress of a program."""
 
     begin: Callable[[str], None]
     stage: str = ""
     is_uneven: bool = False
 
     def enter(self, stage: str, of_several: Route | None = None) -> None:
-        """The next stage, that of one route where there are several."""
+        """Begins the next stage, which is that of one route if there are several."""
         self.stage = stage if of_several is None else f"{stage} ({of_several.target})"
         self.begin(self.stage)
 
 
 def outcome(text: str, routes: Sequence[Route], seed: int, begin: Callable[[str], None]) -> Outcome:
-    """Runs a program on random inputs, by each route and alone. `begin` is told the name of each stage."""
+    """Runs a program on random inputs, by each route and unsharded. Calls `begin` with the name of each stage."""
     progress = _Progress(begin)
-    # Engines round differently: each has results of its own to be compared with, and several routes may have one.
+    # Engines round differently: each has its own expected results, which several routes may share.
     alone = {id(route.alone): route for route in routes}
     try:
         progress.enter(WITHOUT_SHARDING[0])
@@ -127,7 +127,7 @@ def outcome(text: str, routes: Sequence[Route], seed: int, begin: Callable[[str]
 
 
 def _compiled(text: str, route: Route, routes: Sequence[Route], progress: _Progress) -> tuple[Program, Received]:
-    """The program of a route, and what its collectives make a device receive."""
+    """Returns the program of a route, and the bytes that a device receives in its collectives."""
     of_several = route if len(routes) > 1 else None
     received: Counter[str] = Counter()
 
@@ -148,7 +148,7 @@ def _compiled(text: str, route: Route, routes: Sequence[Route], progress: _Progr
 
 
 def _run(program: Program, inputs: Sequence[Array], route: Route, expected: Sequence[Array]) -> tuple[str, str] | None:
-    """What kind of failure there is, and where; None where results are as expected."""
+    """Returns the kind and the details of a failure, or None if results are as expected."""
     try:
         results = run_program(program, inputs, route.engine)
     except RunError as error:
@@ -187,17 +187,17 @@ def _unsharded(text: str, route: Route) -> Program:
 
 
 def refusal(kind: str, stage: str, report: str, is_uneven: bool) -> Outcome:
-    """The outcome of a program that is refused with a report: a crash where an exception in a pass is the reason."""
+    """Returns the outcome of a refused program: a crash if the report is of an exception in a pass."""
     return Outcome(CRASH if _RAISED.search(report) else kind, stage, report, is_uneven)
 
 
 def refusal_report(error: RunError) -> str:
-    """What an error says, with its diagnostics."""
+    """Returns the message of an error with its diagnostics."""
     return "\n".join([error.message, *(str(one) for one in error.diagnostics)])
 
 
 def difference(got: Array, wanted: Array, port: Port) -> str:
-    """Where a result is wrong, empty if it is right. NaN equals NaN, and an infinity itself."""
+    """Describes the wrong elements of a result; empty if it is right. NaN equals NaN, and an infinity equals itself."""
     element_type = port.spec.element_type
     if not is_float(element_type):
         wrong = got != wanted

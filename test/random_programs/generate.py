@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs that can be run, in StableHLO, linalg or tosa."""
+"""Generates random programs that can be run, in StableHLO, linalg or tosa."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _DEEPEST = 2
 
 STABLEHLO, LINALG, TOSA = "stablehlo", "linalg", "tosa"
 DIALECTS = (STABLEHLO, LINALG, TOSA)
-# What has collectives of StableHLO in it.
+# These contain collectives of StableHLO.
 _NOT_COMPILED: frozenset[Kind] = frozenset({ending.manual_sum})
 _LINALG: dict[Kind, int] = {
     linalg.elementwise: 4,
@@ -157,8 +157,8 @@ _TOSA: dict[Kind, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large programs are: the meshes, the sizes of dimensions, how many axes a dimension may have, and the elements
-    of a tensor at most. Sizes, and numbers of axes, are each as likely as the others."""
+    """The scale of programs: the meshes, the sizes of dimensions, the number of axes of a dimension, and the maximum
+    number of elements of a tensor. All listed sizes, and all listed numbers of axes, are equally likely."""
 
     meshes: tuple[Axes, ...]
     sizes: tuple[int, ...] = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12)
@@ -167,9 +167,9 @@ class Scale:
 
     @staticmethod
     def of(fewest_axes: int, most_axes: int, *, is_even: bool = False) -> Scale:
-        """Programs on meshes with so many axes; ValueError where there are none.
+        """Returns the scale of programs on meshes with these numbers of axes; ValueError if there are no such meshes.
 
-        With `is_even` axes, and sizes of arguments, are powers of two: most shards are even then.
+        With `is_even`, axes and sizes of arguments are powers of two, so that most shards are even.
         """
         meshes = tuple(axes for axes in MESHES if fewest_axes <= len(axes) <= most_axes)
         if is_even:
@@ -184,7 +184,7 @@ class Scale:
 
     @property
     def most_devices(self) -> int:
-        """The devices of the largest mesh."""
+        """The number of devices of the largest mesh."""
         return max(prod(axes.values()) for axes in self.meshes)
 
 
@@ -194,7 +194,7 @@ SMALL = Scale.of(1, SMALL_AXES)
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What operations a program may have, how often: any block's, those with blocks in them, those of functions."""
+    """The operations of a program by their weights: in any block, with regions, and in the bodies of functions only."""
 
     plain: dict[Kind, int]
     with_regions: dict[Callable[..., None], int]
@@ -203,7 +203,7 @@ class Kinds:
 
     @staticmethod
     def of(dialect: str, *, is_compiled: bool, scale: Scale = SMALL) -> Kinds:
-        """Those of a dialect, all or what can be compiled to machine code."""
+        """Returns the operations of a dialect, all or only those that can be compiled to machine code."""
         plain = {STABLEHLO: {**_ELEMENTWISE, **_MOVING, **_COMPUTING}, LINALG: _LINALG, TOSA: _TOSA}[dialect] | _SDY
         if dialect != STABLEHLO:
             return Kinds(plain, {}, {sdy.group: 2}, scale)
@@ -224,7 +224,7 @@ class Kinds:
                 scope.values[:], scope.statements[:] = values, statements
 
     def _can_be_run(self, statement: Statement) -> bool:
-        """Not for very many elements, nor scatters of two tensors, which are not the same on XLA's devices."""
+        """Returns False for too many elements, and for scatters of two tensors, which differ between XLA's devices."""
         is_double = len(statement.results) > 1 and str(statement.parts[0]).startswith('"stablehlo.scatter"')
         return not is_double and all(result.count <= self.scale.most_elements for result in statement.results)
 
@@ -259,7 +259,7 @@ def _function(module: Module, name: str, kinds: Kinds, *, arguments: int, length
 
 
 def program(seed: str, dialect: str = STABLEHLO, *, is_compiled: bool = False, scale: Scale = SMALL) -> Program:
-    """The program of a seed, always the same: seeds are independent of each other."""
+    """Returns the program of a seed, which is deterministic. Seeds are independent of each other."""
     random = Random(seed)
     kinds = Kinds.of(dialect, is_compiled=is_compiled, scale=scale)
     annotations = Annotations(random, scale.meshes, unreduced=0.0, axes_per_dim=scale.axes_per_dim)

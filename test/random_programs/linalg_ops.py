@@ -10,12 +10,12 @@ from differential.scope import SIZES, Scope
 _BINARY = ("add", "sub", "mul", "max", "min")
 _UNARY = ("abs", "negf", "tanh", "floor", "ceil")
 _ARITH = ("addf", "subf", "mulf", "maximumf", "minimumf")
-# An operation in a reduction, and what it begins with to change nothing.
+# Operations of reductions, and their neutral elements.
 _REDUCTIONS = (("addf", "0.0"), ("mulf", "1.0"), ("maximumf", "-1.0e38"), ("minimumf", "1.0e38"))
 
 
 def _emit(scope: Scope, shape: Shape, text: str, element: str = "f32") -> Value:
-    """Appends an operation with one result, sharded or not; `@` in its text is where attributes go."""
+    """Appends an operation with one result, with or without sharding; `@` in its text is the position of attributes."""
     result = scope.define(shape, element)
     before, _, after = text.partition(" @")
     mark = scope.annotations.on_op([len(shape)], scope.manual)
@@ -28,7 +28,7 @@ def _ins(*values: Value) -> str:
 
 
 def _full(scope: Scope, shape: Shape, literal: str) -> Value:
-    """A tensor with one number everywhere."""
+    """Appends a tensor with one number everywhere."""
     scalar = scope.define((), "f32")
     name = f"{scalar.name}_scalar"
     empty, result = scope.define(shape), scope.define(shape)
@@ -42,7 +42,7 @@ def _full(scope: Scope, shape: Shape, literal: str) -> Value:
 def _named(
     scope: Scope, name: str, operands: list[Value], shape: Shape, initial: str = "0.0", attributes: str = ""
 ) -> None:
-    """A structured operation onto a new tensor."""
+    """Appends a structured operation onto a new tensor."""
     init = _full(scope, shape, initial)
     _emit(scope, shape, f"linalg.{name}{attributes} @ {_ins(*operands)} outs({init.name} : {init.type})")
 
@@ -65,7 +65,7 @@ def arith(scope: Scope) -> None:
 
 
 def cast(scope: Scope) -> None:
-    """To whole numbers and back. Not to narrower floats, for which compiled code calls what the host's engine lacks."""
+    """Casts to integers and back. Casts to narrower floats would call functions that the host's engine lacks."""
     if value := scope.pick():
         element = scope.random.choice(["i8", "i32", "i64"])
         narrow, back = scope.define(value.shape, element), scope.define(value.shape)
@@ -103,7 +103,7 @@ def broadcast(scope: Scope) -> None:
 
 
 def reduce(scope: Scope) -> None:
-    """Onto what changes nothing, or onto a tensor."""
+    """Reduces onto the neutral element or onto a tensor."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -118,7 +118,7 @@ def reduce(scope: Scope) -> None:
 
 
 def generic(scope: Scope) -> None:
-    """Two tensors combined over loops in any order, some of them reductions, perhaps with the position in a loop."""
+    """Combines two tensors over loops in any order, with random reductions, and perhaps with the position in a loop."""
     value = scope.pick(lambda one: 0 < len(one.shape) < 4)
     if value is None:
         return
@@ -243,7 +243,7 @@ def insert(scope: Scope) -> None:
 
 
 def reshape(scope: Scope) -> None:
-    """Two neighbouring dimensions merged, or one split."""
+    """Merges two neighbouring dimensions, or splits one."""
     value = scope.pick(lambda one: 0 < len(one.shape) < 4)
     if value is None:
         return

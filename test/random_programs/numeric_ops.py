@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO operations whose results are numbers: no division by zero, no logarithm or root of what is negative."""
+"""StableHLO operations on numbers, without divisions by zero or logarithms and roots of negative numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LITERALS = 64
 
 
 def literal(random: Random, shape: Shape, element: str) -> str:
-    """Different numbers that sums of a few of are exact, or one for all."""
+    """Returns different numbers, of which a few can be added exactly, or one number for all elements."""
 
     def one() -> str:
         if element == "i1":
@@ -53,14 +53,14 @@ def literal(random: Random, shape: Shape, element: str) -> str:
 
 
 def positive(scope: Scope, value: Value) -> Value:
-    """Its magnitude and a bit more."""
+    """Appends the magnitude of a value plus 0.5."""
     (magnitude,) = scope.op("abs", [value], [(value.shape, value.element)])
     half = scope.constant(value.shape, value.element, "0.5")
     return scope.op("add", [magnitude, half], [(value.shape, value.element)])[0]
 
 
 def small(scope: Scope, value: Value) -> Value:
-    """Between -1 and 1."""
+    """Appends a value between -1 and 1."""
     return scope.op("tanh", [value], [(value.shape, value.element)])[0]
 
 
@@ -99,7 +99,7 @@ def predicate(scope: Scope) -> None:
 
 
 def clamp(scope: Scope) -> None:
-    """Between bounds of which the lower one is not greater."""
+    """Clamps between bounds of which the lower one is not greater."""
     if value := scope.pick():
         low = scope.of_type(value.shape if scope.chance(0.5) else ())
         (high,) = scope.op("add", [low, positive(scope, low)], [(low.shape, "f32")])
@@ -107,7 +107,7 @@ def clamp(scope: Scope) -> None:
 
 
 def integer(scope: Scope) -> None:
-    """Operations on integers of several widths or on booleans, made of floats if there are none."""
+    """Appends an operation on integers of several widths or booleans, which are converted from floats if necessary."""
     if value := scope.pick():
         element = scope.random.choice(["i32", "i32", "i8", "ui16", "i64", "i1"])
         one = scope.pick(element=element) or scope.converted(value, element)
@@ -122,7 +122,7 @@ def integer(scope: Scope) -> None:
 
 
 def narrow(scope: Scope) -> None:
-    """A detour through a narrower float, with an operation there."""
+    """Converts to a narrower float and back, with an operation in between."""
     if value := scope.pick():
         element = scope.random.choice(["bf16", "f16"])
         one = scope.converted(small(scope, value), element)
@@ -131,7 +131,7 @@ def narrow(scope: Scope) -> None:
 
 
 def bitcast(scope: Scope) -> None:
-    """Integers in halves, and perhaps put together again."""
+    """Splits integers into halves, and perhaps joins them again."""
     if value := scope.pick():
         (parts,) = scope.op("bitcast_convert", [scope.converted(value, "i32")], [((*value.shape, 2), "i16")])
         if scope.chance(0.6):
@@ -140,7 +140,7 @@ def bitcast(scope: Scope) -> None:
 
 
 def constant(scope: Scope) -> None:
-    """A constant with several uses."""
+    """Appends a constant with several uses."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -157,7 +157,7 @@ def iota(scope: Scope) -> None:
 
 
 def scalar_expansion(scope: Scope) -> None:
-    """A scalar, constant or not, stretched to a tensor."""
+    """Broadcasts a scalar, constant or not, to a tensor."""
     if value := scope.pick(lambda one: len(one.shape) > 0):
         scalar = scope.of_type(())
         (full,) = scope.op("broadcast_in_dim", [scalar], [(value.shape, "f32")], f"broadcast_dimensions = {array([])}")
@@ -165,7 +165,7 @@ def scalar_expansion(scope: Scope) -> None:
 
 
 def fresh_tensor(scope: Scope) -> None:
-    """A tensor of a new shape."""
+    """Appends a tensor of a new shape."""
     shape = tuple(scope.random.choice(SIZES) for _ in range(scope.random.randint(1, 3)))
     scope.op("iota", [], [(shape, "f32")], f"iota_dimension = {scope.random.randrange(len(shape))} : i64")
     scope.op("sine", [scope.values[-1]], [(shape, "f32")])

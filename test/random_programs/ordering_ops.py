@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO operations that order, reduce, count and solve, on values for which there is one right answer."""
+"""StableHLO operations that order, reduce, count and solve, on values with a unique right answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COMPARE = "comparison_direction = #stablehlo<comparison_direction {}>"
 
 
 MOST_FACTORS = 64
-"""Of a longer product it depends on the order of the factors whether it overflows."""
+"""The maximum number of factors: whether a longer product overflows depends on the order of its factors."""
 
 
 def _initial(scope: Scope, name: str) -> Value:
-    """What a reduction begins with, mostly what changes nothing; written so that it is right in f32 and wider."""
+    """Returns the initial value of a reduction, usually the neutral one in a form that is valid for all floats."""
     if scope.chance(0.3):
         return scope.of_type(())
     neutral = _NEUTRAL[name]
@@ -31,14 +31,14 @@ def _initial(scope: Scope, name: str) -> Value:
 
 
 def _extreme(scope: Scope, literal: str) -> Value:
-    """A constant for this use alone: as an integer it would be out of range, which has no meaning."""
+    """Returns a constant for this use only, because its conversion to an integer would be out of range."""
     value = scope.constant((), "f32", literal)
     scope.values.remove(value)
     return value
 
 
 def reduce(scope: Scope) -> None:
-    """One tensor, or two at once, along some dimensions, one operation for each."""
+    """Reduces one tensor, or two at once, along some dimensions, with the same operation for both."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -59,7 +59,7 @@ def _reduced(scope: Scope, shape: Shape) -> tuple[list[int], Shape]:
 
 
 def reduce_integers(scope: Scope) -> None:
-    """Also by logical operations, and booleans."""
+    """Reduces integers, or booleans by logical operations."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -79,7 +79,7 @@ def reduce_integers(scope: Scope) -> None:
 
 
 def arg_max(scope: Scope) -> None:
-    """The greatest element along a dimension and where it is: a region of several operations on two tensors."""
+    """Finds the largest element along a dimension and its index, by a region of several operations on two tensors."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -114,7 +114,7 @@ def arg_max(scope: Scope) -> None:
 
 
 def _window(scope: Scope, shape: Shape) -> tuple[str, Shape] | None:
-    """Attributes of windows over a tensor, and how many there are along each dimension."""
+    """Returns attributes of windows over a tensor, and the number of windows along each dimension."""
     sizes, strides, dilations, padding, counts = [], [], [], [], []
     for size in shape:
         windowed = size >= 2 and scope.chance(0.5)
@@ -142,7 +142,7 @@ def reduce_window(scope: Scope) -> None:
 
 
 def cumulative(scope: Scope) -> None:
-    """Sums, products or extremes of all that comes before along a dimension, or behind."""
+    """Accumulates sums, products or extremes along a dimension, in either direction."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -158,7 +158,7 @@ def cumulative(scope: Scope) -> None:
 
 
 def sort(scope: Scope) -> None:
-    """One tensor or two by the first along a dimension; equal elements keep their order."""
+    """Sorts one tensor, or two by the first, along a dimension; equal elements keep their order."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -184,7 +184,7 @@ def batch_norm(scope: Scope) -> None:
 
 
 def matrix(scope: Scope) -> None:
-    """A decomposition or a solution, for a batch of square matrices that allow it."""
+    """Appends a decomposition or a solution, for a batch of square matrices for which it exists."""
     value = scope.pick(lambda one: len(one.shape) > 1 and one.shape[-1] == one.shape[-2])
     if value is None:
         side = scope.random.choice([2, 3, 4])
@@ -205,7 +205,7 @@ def matrix(scope: Scope) -> None:
     (regular,) = scope.op("add", [square, spread], [(value.shape, "f32")])
     if scope.chance(0.4):
         (root,) = scope.op("cholesky", [regular], [(value.shape, "f32")], "lower = true", seen=False)
-        # The other triangle of the result is whatever the implementation leaves there.
+        # The elements of the other triangle of the result are unspecified.
         rows, columns = (
             scope.op("iota", [], [(value.shape, "i32")], f"iota_dimension = {dim} : i64")[0]
             for dim in (rank - 2, rank - 1)
@@ -224,7 +224,7 @@ def matrix(scope: Scope) -> None:
 
 
 def random_bits(scope: Scope) -> None:
-    """Random numbers, of which only what does not depend on the generator is looked at."""
+    """Generates random numbers and uses only results that do not depend on the generator."""
     if value := scope.pick():
         state = scope.constant((2,), "ui64")
         algorithm = "rng_algorithm = #stablehlo<rng_algorithm DEFAULT>"

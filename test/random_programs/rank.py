@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A rank of MPI that runs one program after the other, for `ranks_engine`: ADDRESS LIBRARY OWNER."""
+"""An MPI rank that runs programs one after the other, for `ranks_engine`. Arguments: ADDRESS LIBRARY OWNER."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WATCH_SECONDS = 0.5
 
 
 def main() -> None:
-    """Answers until nobody asks any more."""
+    """Runs programs until the connection is closed."""
     address, library, owner = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 
     def watch() -> None:

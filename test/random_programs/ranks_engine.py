@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs compiled to machine code and run on MPI ranks that stay, as starting them takes longer than a program."""
+"""Runs compiled programs on MPI ranks that are reused, because starting them takes longer than a program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mlir_shard.runtime.program import Lowered, Program
 from random_programs.contexts import context
 
 _SETTINGS = {
-    # Ranks that wait give the core away soon, as there are more of them than cores.
+    # Waiting ranks yield their core soon, because there are more ranks than cores.
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "64",
     "MPIR_CVAR_CH4_NETMOD": "ofi",
@@ -41,11 +41,11 @@ _Request = tuple[Program, list[Array]]
 
 
 class RanksEnded(Exception):
-    """A rank has ended in the middle of a program."""
+    """A rank has ended during a program."""
 
 
 def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
-    """As `Compile.lower`: modules in the LLVM dialect. RunError where one cannot be lowered."""
+    """Lowers modules to the LLVM dialect as `Compile.lower` does. RunError if one cannot be lowered."""
     lowered = []
     for text in modules:
         try:
@@ -53,7 +53,7 @@ def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
         except ir.MLIRError as error:
             raise RunError(f"the text between the passes is not a module: {error}") from error
         with unittest.mock.patch.multiple(nonblocking_messages, _LEAST=1, _LEAST_FOR_A_BYTE=0):
-            # Programs are small: each message that may be is started early.
+            # Programs are small: every message that can be started early is.
             llvm.lower(module, entry)
         lowered.append(Lowered(str(module)))
     return lowered
@@ -63,7 +63,7 @@ class AloneEngine:
     """Runs a program of one rank in this process."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Runs a program as `Engine.run` does."""
         return [Executable(program)([one.copy() for one in inputs])]
 
 
@@ -78,12 +78,12 @@ class _Ranks:
 
 @dataclass
 class RanksEngine:
-    """Runs programs on as many ranks as they need. RanksEnded where one ends."""
+    """Runs programs on as many ranks as they need. RanksEnded if a rank ends."""
 
     _ranks: dict[int, _Ranks] = field(default_factory=dict)
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Runs a program as `Engine.run` does."""
         ranks = self._ranks.get(program.ranks)
         if ranks is not None and ranks.count == _MOST_PROGRAMS:
             self._end(program.ranks)

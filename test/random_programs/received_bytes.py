@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The bytes that programs make a device receive, those of one target beside those of another."""
+"""The bytes that devices receive in programs, compared between targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from random_programs.execution import Received
 
 @dataclass
 class _Difference:
-    """An op for which targets receive different bytes: how often, what, and the program with the most of it."""
+    """An op for which targets receive different bytes: the number of programs, the bytes, and the extreme program."""
 
     programs: int = 0
     received: Counter[str] = field(default_factory=Counter)
@@ -23,7 +23,7 @@ class _Difference:
 
 @dataclass
 class ReceivedBytes:
-    """Of many programs; by op, by the name of the op that collectives are for."""
+    """The received bytes of many programs, in total and by the name of the op that causes the collectives."""
 
     programs: int = 0
     same: int = 0
@@ -32,7 +32,7 @@ class ReceivedBytes:
     apart: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, name: str, received: tuple[tuple[str, Received], ...]) -> None:
-        """Counts a program, where it is run on several targets."""
+        """Counts a program that was run on several targets."""
         if len(received) < 2:
             return
         by_target = {target: Counter(dict(of_op)) for target, of_op in received}
@@ -53,7 +53,7 @@ class ReceivedBytes:
                     difference.most, difference.example = apart, name
 
     def lines(self, title: str) -> Iterator[str]:
-        """The totals, a line for each of the programs most apart, and one for each op."""
+        """Returns the totals, a line for each program with a difference, and one for each op."""
         if not self.programs:
             return
         yield f"{title}: a device receives {_listed(self.totals)}; the same in {self.same} of {self.programs} programs"

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO operations with regions that end: loops that count, branches, and manual computations of known meaning."""
+"""StableHLO operations with regions that end: counted loops, branches, and manual computations of known meaning."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from differential.program import Statement, Value
 from differential.region_ops import Fill, result_like
 from differential.scope import Scope
 
-# Between these comments is what the line after the second one says for the program without sharding.
+# The lines from the first comment to the second are replaced by the text after the second in the unsharded program.
 MANUAL, WHOLE = "// manual", "// whole: "
 
 
 def whole_text(text: str) -> str:
-    """A program with what its manual computations mean in their place."""
+    """Returns a program with the global meanings of its manual computations in their place."""
     lines: list[str] = []
     is_manual = False
     for line in text.splitlines():
@@ -31,7 +31,7 @@ def whole_text(text: str) -> str:
 
 
 def while_loop(scope: Scope, fill: Fill) -> None:
-    """Up to three rounds over one to three values, perhaps exchanged from round to round."""
+    """Appends a loop of up to three iterations over one to three values, which may be exchanged in each iteration."""
     carried = [value for _ in range(scope.random.randint(1, 3)) if (value := scope.pick())]
     if not carried:
         return
@@ -55,7 +55,7 @@ def while_loop(scope: Scope, fill: Fill) -> None:
 
 
 def branches(scope: Scope, fill: Fill) -> None:
-    """`case` on a constant or on a number of the program, or `if`."""
+    """Appends `case` on a constant or on a number of the program, or `if`."""
     shapes = [value.shape for _ in range(scope.random.randint(1, 2)) if (value := scope.pick())]
     if not shapes:
         return
@@ -72,7 +72,7 @@ def branches(scope: Scope, fill: Fill) -> None:
 
 
 def manual_elementwise(scope: Scope) -> None:
-    """Blocks of two tensors added on each device, which adds the tensors."""
+    """Adds the shards of two tensors on each device, which adds the tensors."""
     if (cut := _cut(scope)) is None:
         return
     value, dim, axes, local = cut
@@ -95,7 +95,7 @@ def manual_elementwise(scope: Scope) -> None:
 
 
 def manual_sum(scope: Scope) -> None:
-    """Each device sums its block along a dimension, and all add up their sums, which is the sum of the tensor."""
+    """Sums the shards along a dimension on each device, and adds these sums over devices: the sum of the tensor."""
     if (cut := _cut(scope)) is None:
         return
     value, dim, axes, local = cut
@@ -145,17 +145,17 @@ def _add_manual(scope: Scope, result: Value, manual: str, *whole: str) -> None:
 
 
 class ManualStatement(Statement):
-    """One whose text names its results itself, as comments stand before it."""
+    """A statement whose text contains the names of its results, because comments precede it."""
 
     __slots__ = ()
 
     def write(self, indent: str) -> str:
-        """The text with the comments around it."""
+        """Returns the text with the comments around it."""
         return "\n".join(f"{indent}{line.strip()}" for part in self.parts for line in str(part).splitlines())
 
 
 def _cut(scope: Scope) -> tuple[Value, int, list[str], tuple[int, ...]] | None:
-    """A tensor, a dimension of it, axes along which to cut it, and the shape of a block."""
+    """Chooses a tensor, a dimension of it, and axes that shard the dimension; returns them with the local shape."""
     axes = scope.annotations.axes
     chosen = [axis for axis in axes if scope.chance(0.6)] or [next(iter(axes))]
     if scope.manual or scope.depth:
@@ -174,7 +174,7 @@ def _axes(scope: Scope, chosen: list[str]) -> str:
 
 
 def _groups(scope: Scope, chosen: list[str]) -> list[list[int]]:
-    """The devices that differ along the chosen axes alone."""
+    """Returns the groups of devices that differ only along the chosen axes."""
     axes = scope.annotations.axes
     groups: dict[tuple[int, ...], list[int]] = {}
     for device in range(prod(axes.values())):

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ways to run programs: for each target the passes, and what runs what they make."""
+"""The routes by which programs run: for each target, the passes and the engine."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PIPELINES = {
 class Setting:
     """The targets of programs, and the engine that runs them: XLA, ranks of MPI, or ranks that are threads.
 
-    XLA runs StableHLO's collectives alone: with it programs with those of `shard` are simulated. `devices` are the most
-    that a program needs.
+    XLA runs only StableHLO's collectives; programs with those of `shard` are then simulated. `devices` is the maximum
+    number of devices of a program.
     """
 
     targets: tuple[str, ...]
@@ -44,16 +44,16 @@ class Setting:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether LLVM compiles a program."""
+        """True if LLVM compiles a program."""
         return self.engine != PJRT or SHARD in self.targets
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """Those that programs may be in."""
+        """The dialects in which programs may be."""
         return (generate.STABLEHLO,) if STABLEHLO in self.targets else generate.DIALECTS
 
     def routes(self) -> tuple[Route, ...]:
-        """A route for each target, to be called before jax is loaded: this process has then enough devices."""
+        """Returns a route for each target. Call it before jax is loaded, because it sets the number of devices."""
         on_xla = [target for target in self.targets if self.engine == PJRT and target != SHARD]
         if on_xla:
             xla_engine.prepare(self.devices)
@@ -68,7 +68,7 @@ class Setting:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of which `setting_of` makes a setting."""
+    """Adds the options from which `setting_of` makes a setting."""
     parser.add_argument(
         "--target", choices=(*TARGETS, _BOTH), default=STABLEHLO, help="whose collectives; both are compared"
     )
@@ -77,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def setting_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser, devices: int) -> Setting:
-    """The setting that was asked for; ends the process where there is none."""
+    """Returns the setting of the options; ends the process if they are inconsistent."""
     if (arguments.target, arguments.engine) == (SHARD, PJRT):
         parser.error(f"{PJRT} runs no collectives of {SHARD}")
     targets = TARGETS if arguments.target == _BOTH else (arguments.target,)

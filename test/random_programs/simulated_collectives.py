@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What MPI's collectives do in the memory of all ranks of a group, once each of them has called one."""
+"""The effects of MPI's collectives on the memory of all ranks of a group, after each rank has called one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPERATIONS = {int(_ABI.handles[handle]): _REDUCTIONS[name] for name, handle in 
 
 
 def read(buffer: int, count: int, datatype: int) -> bytes:
-    """The bytes of a buffer with `count` elements of an MPI datatype."""
+    """Returns the bytes of a buffer with `count` elements of an MPI datatype."""
     return ctypes.string_at(buffer, count * DTYPES[datatype].itemsize)
 
 
@@ -45,7 +45,7 @@ def _write(buffer: int, data: bytes) -> None:
 
 
 def _same(what: str, values: Sequence[Any]) -> Any:
-    """The only value among all; ValueError where ranks have several."""
+    """Returns the value that is common to all ranks; ValueError if ranks have different values."""
     if len(set(values)) > 1:
         raise ValueError(f"ranks give different {what}: {list(values)}")
     return values[0]
@@ -110,7 +110,7 @@ def _scatter(calls: Sequence[Sequence[int]]) -> None:
         _write(call[3], ctypes.string_at(root[0] + index * size, size))
 
 
-# By a collective's name, what it does with the arguments of the group's calls, in the order of the ranks.
+# The effects by the names of collectives. Their argument is the arguments of the group's calls, in the order of ranks.
 EFFECTS: dict[str, Callable[[Sequence[Sequence[int]]], None]] = {
     "MPI_Allgather": _all_gather,
     "MPI_Allreduce": _all_reduce,

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs compiled to machine code once and run on many ranks that are threads of this process."""
+"""Runs programs that are compiled to machine code once on many ranks, which are threads of this process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from random_programs.simulated_mpi import World
 
 
 class SimulatedEngine:
-    """Runs programs of any number of ranks. RanksFailed where these do not end, or meet in different collectives."""
+    """Runs programs of any number of ranks. RanksFailed if these do not end, or call different collectives."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Runs a program as `Engine.run` does."""
         world = World(program.ranks)
         executable = _Executable(program, world)
         blocks = [
@@ -41,14 +41,14 @@ class SimulatedEngine:
 class _Executable(Executable):
     """A program that calls the MPI functions of a `World`.
 
-    All ranks share its global variables, communicators among them, which have the same numbers on all ranks.
+    All ranks share its global variables, including communicators, which have the same numbers on all ranks.
     """
 
     def __init__(self, program: Program, world: World) -> None:
         # The engine binds a registered function to this prefix and its name.
         text = re.sub(r"@(?=MPI_\w+\()", "@_mlir_ciface_", program.text)
         self._program, self._array_calls = replace(program, lowered=Lowered(text)), ArrayFunctions(text)
-        # Programs run once, and compiling them takes longer than that.
+        # Programs run once, and optimizing them takes longer than that.
         self._engine = host.execution_engine().ExecutionEngine(ir.Module.parse(text, context()), opt_level=0)
         self._functions = world.functions()
         for name, function in self._functions.items():

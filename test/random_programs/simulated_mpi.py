@@ -1,9 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""MPI among the threads of this process: what programs compiled for MPICH's binary interface call.
+"""MPI among the threads of this process, with the functions that programs compiled for MPICH's binary interface call.
 
-Every rank is a thread, so that 64 of them start in milliseconds. More than MPI does, it says who waits for whom where
-all ranks wait, and where ranks meet in different collectives or with tensors of different sizes.
+Every rank is a thread, so that 64 ranks start in milliseconds. In addition to MPI, it reports deadlocks, and ranks that
+call different collectives or give tensors of different sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STACK_BYTES = 2**24
 _ABI = mpi_library.of(mpi_library.MPICH)
 _WORLD, _REQUEST_NULL = (int(_ABI.handles[name]) for name in ("MPI_COMM_WORLD", "MPI_REQUEST_NULL"))
 
-# The arguments of each function: a pointer, or a number. The last of a collective's is its communicator.
+# The arguments of each function: a pointer, or a number. The last argument of a collective is its communicator.
 _COLLECTIVES = {
     "MPI_Allgather": "pnnpnnn",
     "MPI_Allreduce": "ppnnnn",
@@ -36,7 +36,7 @@ _COLLECTIVES = {
     "MPI_Reduce_scatter_block": "ppnnnn",
     "MPI_Scatter": "pnnpnnnn",
 }
-# Collectives that are carried out where they are waited for. Their last argument is the request.
+# Collectives that are executed by the wait. Their last argument is the request.
 _NONBLOCKING = {
     f"MPI_I{name[4:].lower()}": f"{_COLLECTIVES[name]}p"
     for name in ("MPI_Allgather", "MPI_Allreduce", "MPI_Alltoall", "MPI_Reduce_scatter_block")
@@ -54,12 +54,12 @@ _OTHERS = {
 
 
 class RanksFailed(Exception):
-    """What the ranks did has no meaning in MPI, or does not end."""
+    """The calls of the ranks are erroneous in MPI, or do not end."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Message:
-    """What a rank has sent; `rank` is its number in the world."""
+    """A sent message; `rank` is the sender's number in the world."""
 
     rank: int
     tag: int
@@ -69,7 +69,7 @@ class _Message:
 
 @dataclass(eq=False, slots=True)
 class _Receive:
-    """What a rank receives, from any rank where `sender` is None, and the message once there is one."""
+    """A receive, from any rank if `sender` is None, with its message once that has arrived."""
 
     sender: int | None
     tag: int
@@ -77,7 +77,7 @@ class _Receive:
     message: _Message | None = None
 
     def takes(self, message: _Message) -> bool:
-        """Whether the message fits."""
+        """Returns True if the message matches."""
         is_channel = (message.tag, message.communicator) == (self.tag, self.communicator)
         return is_channel and self.sender in (None, message.rank)
 
@@ -95,19 +95,19 @@ class World:
         self._ended = 0
         self._failure = ""
         everyone = tuple(range(size))
-        # By the number of a communicator, for each rank the ranks of its group.
+        # The group of each rank in a communicator, by the communicator's number.
         self._groups: dict[int, dict[int, tuple[int, ...]]] = {_WORLD: dict.fromkeys(everyone, everyone)}
         self._counts: Counter[tuple[int, int]] = Counter()
         self._meetings: defaultdict[tuple[Any, ...], dict[int, tuple[str, Sequence[int]]]] = defaultdict(dict)
-        # By the rank that they are for, messages that no receive has taken, and receives that have not been waited for.
+        # The unmatched messages and the pending receives of each rank.
         self._mail: defaultdict[int, list[_Message]] = defaultdict(list)
         self._posted: defaultdict[int, list[_Receive]] = defaultdict(list)
-        # By their numbers, what requests of nonblocking calls have yet to do.
+        # The pending actions of nonblocking calls, by the numbers of their requests.
         self._requests: dict[int, Callable[[], None]] = {}
         self._request_numbers = count(1)
 
     def run(self, program: Callable[[int], _T]) -> list[_T]:
-        """What a function gives for each rank, all at once. RanksFailed where they do not come to an end together."""
+        """Runs a function on all ranks at once, and returns its results by rank. RanksFailed if not all ranks end."""
         results: dict[int, _T] = {}
 
         def one(rank: int) -> None:
@@ -131,14 +131,14 @@ class World:
         return [results[rank] for rank in range(self.size)]
 
     def functions(self) -> dict[str, Any]:
-        """The functions by their names, to be called by machine code."""
+        """Returns the functions by their names, to be called by machine code."""
         return {name: self._function(name, roles) for name, roles in (_COLLECTIVES | _NONBLOCKING | _OTHERS).items()}
 
     def _function(self, name: str, roles: str) -> Any:
         handle = partial(self._start, name) if name in _NONBLOCKING else getattr(self, f"_{name[4:].lower()}", None)
 
         def call(*arguments: Any) -> int:
-            # An exception would not reach anybody, and the rank would go on without what it asked for.
+            # Machine code would ignore an exception, and the rank would continue without the result.
             try:
                 numbers = [0 if one is None else one for one in arguments]
                 if handle is None:
@@ -184,7 +184,7 @@ class World:
         self._request(place, lambda: self._meet(blocking, given[-1], given))
 
     def _request(self, place: int, action: Callable[[], None]) -> None:
-        """What is received is written, and what collectives send is read, as late as MPI may do that."""
+        """Defers an action to the wait, so that MPI's buffers are read and written as late as possible."""
         with self._lock:
             number = next(self._request_numbers)
         self._requests[number] = action
@@ -203,20 +203,20 @@ class World:
         self._recv(*received, communicator, status)
 
     def _send(self, buffer: int, count: int, datatype: int, to: int, tag: int, communicator: int) -> None:
-        """Never waits: what is sent is copied."""
+        """Copies the message and returns at once."""
         if to == _ABI.proc_null:
             return
         rank: int = self._rank.number
         target = self._groups[communicator][rank][to]
         with self._lock:
             message = _Message(rank, tag, communicator, read(buffer, count, datatype))
-            # Receives take messages in the order in which they were posted.
+            # Receives match messages in the order in which they were posted.
             posted = next((one for one in self._posted[target] if one.message is None and one.takes(message)), None)
             if posted is None:
                 self._mail[target].append(message)
                 return
             posted.message = message
-            # A rank that waits in a collective looks at its messages when it waits for them.
+            # A rank that waits in a collective handles its messages when it waits for them.
             if target in self._receiving:
                 self._receiving.remove(target)
                 self._go_on(target)
@@ -225,7 +225,7 @@ class World:
         self._take(self._post(source, tag, communicator), buffer, count * DTYPES[datatype].itemsize)
 
     def _post(self, source: int, tag: int, communicator: int) -> _Receive | None:
-        """A receive that takes the first message that fits it; None of nobody."""
+        """Posts a receive that matches the first fitting message; returns None for the null process."""
         if source == _ABI.proc_null:
             return None
         rank: int = self._rank.number
@@ -264,7 +264,7 @@ class World:
         ctypes.memmove(buffer, data, len(data))
 
     def _meet(self, name: str, communicator: int, arguments: Sequence[int]) -> None:
-        """Waits for all ranks of the group; the last to come does for all what there is to do."""
+        """Waits for all ranks of the group; the last rank to arrive executes the collective for all."""
         rank: int = self._rank.number
         group = self._groups[communicator][rank]
         self._counts[rank, communicator] += 1
@@ -323,7 +323,7 @@ class World:
             self._fail(f"{len(self._waiting)} ranks wait for ever{ended}: {waits}")
 
     def _fail(self, message: str) -> None:
-        """Lets all ranks go on, with whatever is in their memory, to their end."""
+        """Releases all ranks, which run to their end with arbitrary contents of memory."""
         self._failure = self._failure or message
         for rank in list(self._waiting):
             self._go_on(rank)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs give on devices what they give without sharding: a few of those of `python -m random_programs`."""
+"""Compares a few programs of `python -m random_programs` on devices with the programs without sharding."""
 
 from __future__ import annotations
 

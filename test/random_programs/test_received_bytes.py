@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The bytes of two targets side by side."""
+"""Tests of the comparison of received bytes between two targets."""
 
 from __future__ import annotations
 

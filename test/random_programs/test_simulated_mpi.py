@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""MPI among threads: a collective, messages, and the errors where ranks do not fit together."""
+"""Tests of MPI among threads: a collective, messages, and the errors of ranks with inconsistent calls."""
 
 from __future__ import annotations
 

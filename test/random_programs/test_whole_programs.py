@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs without sharding are the same by LLVM and by XLA: a few of `python -m random_programs.whole_programs`."""
+"""Compares a few programs of `python -m random_programs.whole_programs` by LLVM with XLA."""
 
 from __future__ import annotations
 

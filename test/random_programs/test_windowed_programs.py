@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops over windows along sharded dimensions: a few programs of `python -m random_programs.windowed_programs`."""
+"""Tests of ops over windows along sharded dimensions, in a few programs of `random_programs.windowed_programs`."""
 
 from __future__ import annotations
 

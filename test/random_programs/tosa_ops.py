@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations of tosa, which are on tensors of rank one or more."""
+"""Operations of tosa on tensors of rank one or more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _const(scope: Scope, literal: str, shape: Shape, element: str = "f32") -> Va
 
 
 class _Sizes(Value):
-    """A tensor's sizes, or numbers for each of its dimensions, as an operand."""
+    """The sizes of a tensor, or numbers for each of its dimensions, as an operand."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ def unary(scope: Scope) -> None:
 
 
 def binary(scope: Scope) -> None:
-    """Also with a dimension of one stretched."""
+    """Appends a binary operation, perhaps with a dimension of size one that is broadcast."""
     if value := _ranked(scope):
         other = scope.alike(value)
         if scope.chance(0.4):
@@ -201,7 +201,7 @@ def concatenate(scope: Scope) -> None:
 
 
 def gather(scope: Scope) -> None:
-    """Rows of each batch by their numbers."""
+    """Gathers rows of each batch by their indices."""
     if value := _ranked(scope, 3, 3):
         batch, rows, features = value.shape
         count = scope.random.choice([2, 3, 4])

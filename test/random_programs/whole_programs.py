@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs random programs without sharding, compiled by LLVM and by XLA, and compares: from the folder `test`,
+"""Runs random programs without sharding, compiled by LLVM and by XLA, and compares the results. From the folder `test`,
 
     python -m random_programs.whole_programs [--programs 1000] [--seed 0] [--first 0]
 
-prints what differs, and how many programs did not. The campaigns on ranks compare programs with themselves lowered in
-the same way, so a wrong lowering of an operation is nothing they see. Exits with 1 where results differ.
+prints the differences and the numbers of outcomes. The campaigns on ranks compare programs that are lowered in the same
+way, so they do not find an operation that is lowered incorrectly. Exits with 1 if results differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from random_programs.execution import INVALID, MISMATCH, REFUSAL, RIGHT, Outcome
 from random_programs.region_ops import whole_text
 
 DIFFERENCE = "known difference"
-# Where XLA does something else than StableHLO's specification says, or rounding decides.
+# Cases in which XLA deviates from StableHLO's specification, or the result depends on rounding.
 _DIFFERENCES = {
     "XLA does not reduce the padding of a window, which is the initial value, where that is not neutral": re.compile(
         r'(%\w+) = "stablehlo\.constant"\(\) <\{value = dense<1(?:\.0)?> .*\n(?:.*\n)*?'
@@ -45,14 +45,14 @@ _DIFFERENCES = {
 
 
 def reference() -> ProcessPoolExecutor:
-    """A process with XLA, which has an LLVM of its own: what ends it is then known not to be the one here."""
+    """Returns a process with XLA, which has its own LLVM, so that a crash is known to be XLA's or this project's."""
     return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), xla_engine.prepare, (1,))
 
 
 def outcome(text: str, seed: int, xla: ProcessPoolExecutor) -> Outcome:
-    """What comes of a program; it is invalid where XLA does not run it, and refused where LLVM does not.
+    """Returns the outcome of a program. It is invalid if XLA refuses it, and a refusal if LLVM's lowering does.
 
-    BrokenProcessPool where the process of XLA ends.
+    BrokenProcessPool if the process of XLA ends.
     """
     expected = xla.submit(_expected, text, seed).result()
     if isinstance(expected, Outcome):
@@ -71,7 +71,7 @@ def outcome(text: str, seed: int, xla: ProcessPoolExecutor) -> Outcome:
 
 
 def _expected(text: str, seed: int) -> list[Array] | Outcome:
-    """The results by XLA, or why there are none."""
+    """Returns XLA's results, or the outcome if it has none."""
     try:
         program = _lowered(text, xla_module.lower)
         results = run_program(program, random_inputs(program, seed), xla_engine.XlaEngine())
@@ -103,7 +103,7 @@ def main() -> int:
     with reference() as xla:
         for number in range(arguments.first, arguments.first + arguments.programs):
             one = case(arguments.seed, number, (generate.STABLEHLO,), is_compiled=True)
-            # Where the process ends in the middle, this is the program it ended in.
+            # If the process ends here, this line identifies the program.
             print(f"program {one.name}", end=": ", flush=True)
             found = outcome(one.text(), one.seed, xla)
             kinds[found.kind] += 1

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random StableHLO programs of nothing but ops over windows along sharded dimensions: from the folder `test`,
+"""Runs random StableHLO programs of ops over windows along sharded dimensions. From the folder `test`,
 
     python -m random_programs.windowed_programs [--programs 100] [--seed 0] [--target stablehlo]
 
-prints what does not give on devices what it gives without sharding, and exits with 1 where there is such a program.
+prints the programs whose results on devices differ from those without sharding. Exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEUTRAL = {"add": 0, "maximum": -9, "minimum": 9, "multiply": 1}
 
 
 class _Writer:
-    """Writes one program; each op has arguments and a result of its own."""
+    """Writes one program, in which each op has its own arguments and result."""
 
     def __init__(self, random: Random, elements: str) -> None:
         self.random, self.elements = random, elements
@@ -54,7 +54,7 @@ class _Writer:
         return f"%v{self._count}"
 
     def axes(self) -> str:
-        """Those of one dimension."""
+        """Returns the axes of one dimension."""
         if '"y"' not in self.mesh:
             return '"x"'
         return self.random.choice(['"x"', '"y"', '"x", "y"', '"y", "x"'])
@@ -87,7 +87,7 @@ class _Writer:
 
 
 def _windows(random: Random, *, least: int = 3) -> tuple[int, int, int, int, int, int, int, int]:
-    """Elements, then of windows along them: size, stride, padding before and behind, dilations, and how many."""
+    """Draws a number of elements, and the size, stride, paddings, dilations and number of windows over them."""
     while True:
         elements, size, stride = random.randint(least, 19), random.randint(1, 7), random.choice([1, 1, 1, 2, 3])
         low, high = random.randint(-1, 4), random.randint(-1, 4)
@@ -199,7 +199,7 @@ _KINDS: tuple[Callable[[_Writer], None], ...] = (_reduce_window, _cumulative, _c
 
 
 def program(seed: int, index: int, count: int = _OPS_OF_A_PROGRAM) -> str:
-    """The program of a number."""
+    """Returns the program of a number."""
     random = Random(f"windowed/{seed}/{index}")
     writer = _Writer(random, random.choice(["f32", "f64", "i32"]))
     _pad(writer)
@@ -209,7 +209,7 @@ def program(seed: int, index: int, count: int = _OPS_OF_A_PROGRAM) -> str:
 
 
 def run(setting: Setting, seed: int, count: int, timeout: float = SECONDS) -> tuple[Counter[str], list[str]]:
-    """How many programs came to what, and what is wrong."""
+    """Runs programs, and returns the number of outcomes of each kind and the failures."""
     kinds: Counter[str] = Counter()
     wrong = []
     with Worker(setting, timeout) as worker:
@@ -222,7 +222,7 @@ def run(setting: Setting, seed: int, count: int, timeout: float = SECONDS) -> tu
 
 
 def main() -> int:
-    """Runs them."""
+    """Runs the programs and prints the failures."""
     parser = argparse.ArgumentParser(
         prog="python -m random_programs.windowed_programs",
         description=__doc__,

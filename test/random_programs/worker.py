@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A process that runs programs, and is replaced where it crashes or does not come back."""
+"""A process that runs programs, and is replaced if it crashes or hangs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LINES_SHOWN = 12
 
 
 class Worker(MortalProcess[_Request, Outcome]):
-    """Runs programs, one after the other, each for `timeout` seconds at most. Use as a context manager."""
+    """Runs programs, one after the other, each within `timeout` seconds. Use as a context manager."""
 
     def __init__(self, setting: Setting, timeout: float) -> None:
         super().__init__(functools.partial(_runner, setting), timeout)
 
     def run(self, text: str, seed: int) -> Outcome:
-        """Returns what comes of a program."""
+        """Returns the outcome of a program."""
         answer = self.answer((text, seed))
         if isinstance(answer, Outcome):
             is_crash = answer.kind == CRASH
@@ -36,7 +36,7 @@ class Worker(MortalProcess[_Request, Outcome]):
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """The end of what the process has written."""
+    """Returns the last lines that the process has written."""
     return "".join(f"\n  {line}" for line in lines[-_LINES_SHOWN:])
 
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs run by XLA in this process, on virtual devices of its CPU."""
+"""Runs programs by XLA in this process, on virtual devices of its CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlir_shard.runtime.program import Program
 
 
 def prepare(devices: int) -> None:
-    """Loads jax, with as many devices as any program needs."""
+    """Loads jax with enough devices for any program."""
     os.environ["XLA_FLAGS"] = (
         f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0 "
         "--xla_llvm_disable_expensive_passes=true --xla_disable_hlo_passes=algsimp"
@@ -25,14 +25,14 @@ def prepare(devices: int) -> None:
 
 
 class EngineError(RunError):
-    """XLA has failed by an error of its own."""
+    """An internal error of XLA."""
 
 
 class XlaEngine:
-    """Runs programs in StableHLO that are for at most as many devices as there are. EngineError where XLA cannot."""
+    """Runs programs in StableHLO for at most the available number of devices. EngineError if XLA fails."""
 
     def run(self, program: Program, inputs: Sequence[Array]) -> list[list[Array]]:
-        """As `Engine.run`."""
+        """Runs a program as `Engine.run` does."""
         blocks = []
         for port, whole in zip(program.arguments, inputs, strict=True):
             cut = [arrays.cut(whole, box, port.local.shape) for box in port.boxes]
@@ -44,7 +44,7 @@ class XlaEngine:
 
 
 def run_on_devices(program: Program, blocks: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """The local results of each device in storage form, for the blocks of each argument on all devices."""
+    """Returns the local results of each device in storage form, for the shards of each argument on all devices."""
     from mlir_shard.runtime.pjrt.executable import PjrtExecutable
 
     executable = PjrtExecutable(program, "cpu")
