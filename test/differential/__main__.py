@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares random programs with Shardy: from the folder `test`,
+"""Compares random programs with Shardy. From the folder `test`,
 
     python -m differential [--programs 2000] [--seed 0] [--only NUMBERS] [--quick] [--smallest 3]
 
-prints how many passes on how many programs, what differs, and the first differences made small. Exits with 1 where a
-difference is not known to be a mistake of Shardy. With `--quick` the pipeline of all passes is compared, and the passes
-one by one of the programs in which that differs alone.
+prints the numbers of passes and programs, the differences, and minimised programs of the first differences. Exits with
+1 if a difference is not a known mistake of Shardy. `--quick` compares the pipeline of all passes, and compares the
+single passes only for the programs in which the pipeline differs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random meshes, and random shardings over them."""
+"""Random meshes, and random shardings on them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MESHES: tuple[Axes, ...] = (
 
 
 class Annotations:
-    """The meshes of a program, the first one out of `meshes`, and the chances of what its shardings have.
+    """The meshes of a program, the first one chosen from `meshes`, and the probabilities of the parts of its shardings.
 
-    axes_per_dim: numbers of axes, each as likely to be that of a dimension as the others.
+    axes_per_dim: the numbers of axes of a dimension, all equally likely.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Annotations:
         return self._random.random() < share
 
     def sharding(self, rank: int, without: Collection[str] = (), *, one_mesh: bool = False) -> str:
-        """A sharding that uses no axis of `without`, as text in angle brackets."""
+        """Returns a sharding without axes of `without`, as text in angle brackets."""
         mesh, axes = "@m", self.axes
         if self._others and not without and not one_mesh and self.chance(0.2):
             mesh, axes = self._random.choice(self._others)
@@ -97,8 +97,8 @@ class Annotations:
         return "{" + ", ".join(axes + ["?"] * is_open) + "}" + priority
 
     def manual(self, shape: Shape, manual: Collection[str], *, local: bool) -> tuple[str, Shape]:
-        """A sharding for a manual computation, and the shape on the other side: the local one of a global `shape`,
-        or, where `shape` is local, the global one. Manual axes stand first in their dimensions."""
+        """Returns a sharding for a manual computation, and the local shape for a global `shape`, or, if `local`, the
+        global shape for a local one. Manual axes come first in their dimensions."""
         axes = [axis for axis in self.axes if axis in manual]
         free = [f'"{axis}"' for axis in self.axes if axis not in manual]
         self._random.shuffle(axes)
@@ -114,18 +114,18 @@ class Annotations:
                     axes.remove(axis)
             used += _take(free, self._random.choice([0, 0, 1]))
             dims.append("{" + ", ".join(used + ["?"] * self.chance(0.5)) + "}")
-        # What is neither manual nor in a dimension may be said or not; manual axes that are left are replicated.
+        # Axes that are not manual and shard no dimension may be omitted; the remaining manual axes are replicated.
         rest = [f'"{axis}"' for axis in self.axes if axis in axes] if self.chance(0.6) else []
         extra = f", replicated={{{', '.join(rest)}}}" if rest else ""
         return f"<@m, [{', '.join(dims)}]{extra}>", tuple(other)
 
     def on_function(self, rank: int, share: float) -> Mark:
-        """The attributes of an argument or a result, with a sharding or without."""
+        """Returns the attributes of an argument or a result, with a sharding or without."""
         text = f" {{sdy.sharding = #sdy.sharding{self.sharding(rank)}}}"
         return Mark(text if self.chance(share) else "")
 
     def on_op(self, ranks: list[int], without: Collection[str], share: float = 0.15) -> Mark:
-        """The attributes of an op with results of these ranks."""
+        """Returns the attributes of an op with results of these ranks."""
         if not ranks or not self.chance(share):
             return Mark("")
         shardings = ", ".join(self.sharding(rank, without, one_mesh=len(ranks) > 1) for rank in ranks)
@@ -133,7 +133,7 @@ class Annotations:
 
 
 def _take(pool: list[str], count: int) -> list[str]:
-    """Up to `count` axes out of the pool, but no two that would have to be written as one."""
+    """Takes up to `count` axes out of the pool, but no two that would have to be merged into one."""
     taken: list[str] = []
     for axis in list(pool):
         if len(taken) == count:

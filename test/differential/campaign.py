@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many programs compared: how many there were, which differences are Shardy's mistakes, and which are not explained."""
+"""Compares many programs, and counts programs, known mistakes of Shardy and unexplained differences."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Finding:
     difference: Difference
 
     def report(self) -> str:
-        """What differs after which pass."""
+        """Returns the name of the pass and its difference."""
         return "\n".join([f"program {self.seed}, {self.difference.name}:", *self.difference.lines()])
 
 
 @dataclass
 class Report:
-    """What came of a campaign."""
+    """The outcomes of a campaign."""
 
     tally: Tally
     explained: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
 
     def summary(self) -> str:
-        """The numbers, a line each."""
+        """Returns the numbers, one per line."""
         tally = self.tally
         runs, explained = tally.passes.total(), self.explained.total()
         lines = [
@@ -50,9 +50,9 @@ class Report:
 
 
 def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bool = False) -> Report:
-    """Compares programs of a seed. Every other one keeps its functions, the others have them copied into callers.
+    """Compares programs of a seed. Every other program keeps its functions; the functions of the others are inlined.
 
-    With `quick` passes are compared one by one only where the whole pipeline differs, also without dead code.
+    With `quick`, single passes are compared only if the whole pipeline differs, also without dead code.
     """
     report = Report(comparison.tally)
     for index in programs:
@@ -73,7 +73,7 @@ def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bo
             for difference, mistake in zip(found, mistakes, strict=True)
         )
         for difference, mistake in zip(found, mistakes, strict=True):
-            # What the pipeline gives differs where the propagation inside it does.
+            # The output of the pipeline differs if that of the propagation in it does.
             if mistake is None and stopped and difference.name.startswith("sdy-propagation-pipeline"):
                 mistake = f"{stops_early.__name__}, in the pipeline"
             if mistake is not None:
@@ -84,7 +84,7 @@ def run(comparison: Comparison, seed: int, programs: Iterable[int], *, quick: bo
 
 
 def smallest(finding: Finding, comparison: Comparison) -> str:
-    """A program with as little as possible that still shows a difference at the same pass, and that difference."""
+    """Returns a minimal program with a difference of the same kind at the same pass, and that difference."""
 
     def difference(text: str) -> Difference | None:
         return comparison.same_place(text, finding.difference, functions_stay=finding.functions_stay)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A program through both sides, pass by pass."""
+"""Runs a program through both sides, pass by pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from differential.stages import CHAINS, REMOVAL_OF_DEAD_CODE, WHOLE, Stage, pipe
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A pass, the module it ran on, and what either side made of it; `stage` is the number of its stage."""
+    """A pass, its input module, and the outcomes of both sides; `stage` is the number of its stage."""
 
     stage: int
     name: str
@@ -23,7 +23,7 @@ class Difference:
     here: Outcome
 
     def lines(self) -> list[str]:
-        """What differs, line by line: Shardy's with a minus, those of this project with a plus."""
+        """Returns the differing lines: Shardy's with a minus, those of this project with a plus."""
         if self.shardy.text is None or self.here.text is None:
             return [f"- {self.shardy.error or 'accepted'}", f"+ {self.here.error or 'accepted'}"]
         return [line for line in ndiff(self.shardy.lines, self.here.lines) if line[0] in "+-"]
@@ -31,7 +31,7 @@ class Difference:
 
 @dataclass
 class Tally:
-    """What has been compared so far."""
+    """The numbers of comparisons so far."""
 
     programs: int = 0
     invalid: int = 0
@@ -40,7 +40,7 @@ class Tally:
 
 
 class Comparison:
-    """Both sides, and how often they have agreed."""
+    """Both sides, and the numbers of their comparisons."""
 
     def __init__(self, shardy: Shardy, here: Here) -> None:
         self.shardy = shardy
@@ -48,8 +48,8 @@ class Comparison:
         self.tally = Tally()
 
     def difference(self, stage: int, name: str, before: str) -> tuple[Outcome, Difference | None]:
-        """Shardy's outcome of a pass, and how this project's differs from it. To refuse a module is an outcome."""
-        # Both at once: they are different processes.
+        """Returns Shardy's outcome of a pass, and its difference from this project's. A refusal is an outcome."""
+        # The sides run at the same time, in different processes.
         shardy = self.shardy.begin(before, pipeline(name))
         ours = self.here.run(before, pipeline(name))
         theirs = shardy()
@@ -62,7 +62,7 @@ class Comparison:
         return theirs, None if same else Difference(stage, name, before, theirs, ours)
 
     def program(self, text: str, *, functions_stay: bool) -> list[Difference]:
-        """All differences of a program: each pass runs on what Shardy made before it."""
+        """Returns all differences of a program: each pass runs on Shardy's output of the previous one."""
         self.tally.programs += 1
         found = []
         for number, stage in enumerate(CHAINS[functions_stay]):
@@ -81,14 +81,14 @@ class Comparison:
         return [difference for difference in found if difference is not None]
 
     def whole(self, text: str, *, functions_stay: bool) -> tuple[Outcome, Difference | None]:
-        """Shardy's outcome of the pipeline of all passes on a program, and how this project's differs from it."""
+        """Returns Shardy's outcome of the whole pipeline on a program, and its difference from this project's."""
         number, stage = next(
             (number, stage) for number, stage in enumerate(CHAINS[functions_stay]) if stage.passes[0].startswith(WHOLE)
         )
         return self.difference(number, stage.passes[0], text)
 
     def same_place(self, text: str, place: Difference, *, functions_stay: bool) -> Difference | None:
-        """The difference of a program at the stage and pass of another difference, with all else left out."""
+        """Returns the difference of a program at the stage and pass of another difference, and runs nothing else."""
         stages = CHAINS[functions_stay]
         for stage in stages[: place.stage]:
             if not stage.is_aside:

@@ -11,7 +11,7 @@ _COMBINERS = ["add", "maximum", "minimum", "multiply"]
 
 
 def dot_general(scope: Scope) -> None:
-    """Batch and contracted dimensions chosen among those of equal sizes."""
+    """Appends a product; its batch and contracted dimensions are chosen from those of equal sizes."""
     lhs = scope.pick(lambda one: len(one.shape) > 0)
     if lhs is None:
         return
@@ -58,7 +58,7 @@ def dot(scope: Scope) -> None:
 
 
 def convolution(scope: Scope) -> None:
-    """Two spatial dimensions; groups of features or of batches."""
+    """Appends a convolution with two spatial dimensions, and groups of features or of batches."""
     batch, height, width, features = 4, scope.random.choice([4, 8]), 8, 4
     feature_groups, batch_groups = scope.random.choice([(1, 1), (2, 1), (4, 1), (1, 2)])
     window = scope.random.choice([1, 3])
@@ -77,7 +77,7 @@ def convolution(scope: Scope) -> None:
 
 
 def reduce(scope: Scope) -> None:
-    """One tensor, or two at once, along some dimensions."""
+    """Reduces one tensor, or two at once, along some dimensions."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -91,7 +91,7 @@ def reduce(scope: Scope) -> None:
 
 
 def _window(scope: Scope, shape: Shape) -> tuple[str, Shape]:
-    """Attributes of windows over a tensor, and how many there are along each dimension."""
+    """Returns attributes of windows over a tensor, and the number of windows along each dimension."""
     sizes, strides, padding, counts = [], [], [], []
     for size in shape:
         windowed = size >= 2 and scope.chance(0.5)
@@ -127,7 +127,7 @@ def select_and_scatter(scope: Scope) -> None:
 
 
 def sort(scope: Scope) -> None:
-    """One tensor or two by the first, along a dimension."""
+    """Sorts one tensor, or two by the first, along a dimension."""
     if value := scope.pick(lambda one: len(one.shape) > 0):
         values = [value, *(scope.alike(value) for _ in range(scope.random.choice([0, 1])))]
         inner = scope.inner(isolated=True)
@@ -150,7 +150,7 @@ def batch_norm(scope: Scope) -> None:
 
 
 def matrix(scope: Scope) -> None:
-    """A decomposition or a solution, for a batch of square matrices."""
+    """Appends a decomposition or a solution, for a batch of square matrices."""
     value = scope.pick(lambda one: len(one.shape) > 1 and one.shape[-1] == one.shape[-2])
     if value is None:
         side = scope.random.choice([2, 4, 8])
@@ -171,7 +171,7 @@ def matrix(scope: Scope) -> None:
 
 
 def fft(scope: Scope) -> None:
-    """Along the last dimension or the last two, of real or complex numbers."""
+    """Transforms real or complex numbers along the last dimension or the last two."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return

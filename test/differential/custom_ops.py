@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives over devices of their own, custom calls known by name, and one with a sharding rule in its attributes."""
+"""Collectives with their own groups of devices, custom calls with known names, and one with a sharding rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME_SHAPE = [
     "xla.megascale.provide_metadata",
     "unknown",
 ]
-# The factors of a rule are numbered from here on.
+# The names of a rule's factors.
 _LETTERS = "ijklmnopqrst"
 _GROUPS = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"
 
@@ -95,7 +95,7 @@ def top_k(scope: Scope) -> None:
 
 
 def ruled_call(scope: Scope) -> None:
-    """An unknown call with a user's sharding rule: some dimensions alike, some of one side, one factor special."""
+    """Appends an unknown call with a user's sharding rule: shared factors, factors of one side, and a special one."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return

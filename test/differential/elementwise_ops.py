@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Elementwise operations, constants, and what makes tensors of scalars."""
+"""Elementwise operations, constants, and operations that expand scalars to tensors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def clamp(scope: Scope) -> None:
 
 
 def integer(scope: Scope) -> None:
-    """Operations on integers or booleans, made of floats if there are none."""
+    """Appends an operation on integers or booleans, which are converted from floats if necessary."""
     if value := scope.pick():
         element = scope.random.choice(["i32", "i32", "i1"])
         one = scope.pick(element=element) or scope.converted(value, element)
@@ -103,7 +103,7 @@ def bitcast(scope: Scope) -> None:
 
 
 def constant(scope: Scope) -> None:
-    """A constant with several uses, and computations on it that are constant too."""
+    """Appends a constant with several uses, and computations on it that are also constant."""
     value = scope.pick()
     if value is None or not value.shape:
         return
@@ -122,7 +122,7 @@ def iota(scope: Scope) -> None:
 
 
 def scalar_expansion(scope: Scope) -> None:
-    """A scalar, constant or not, stretched to a tensor and used more than once."""
+    """Broadcasts a scalar, constant or not, to a tensor that is used several times."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -133,6 +133,6 @@ def scalar_expansion(scope: Scope) -> None:
 
 
 def fresh_tensor(scope: Scope) -> None:
-    """A tensor of a new shape out of an operation that no rule describes."""
+    """Appends a tensor of a new shape, by an operation without a sharding rule."""
     shape = tuple(scope.random.choice(SIZES) for _ in range(scope.random.randint(1, 3)))
     scope.op("custom_call", [], [(shape, "f32")], 'call_target_name = "source"')

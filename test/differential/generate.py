@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs: what operations a program may have, how often, and how its functions are put together."""
+"""Generates random programs: the kinds of operations, their probabilities, and the composition of functions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _WITH_REGIONS: dict[Callable[..., None], int] = {
     region.named_computation: 2,
     region.manual_computation: 3,
 }
-# Calls and groups stand in functions alone: a group in a region would have to be unique among all copies of it.
+# Only functions contain calls and groups: a group in a region would have to be unique among all copies of it.
 _CALLS = 6
 _GROUPS = 3
 _DEEPEST = 2
@@ -128,14 +128,14 @@ def _function(module: Module, name: str, *, arguments: int, length: int, results
 
 
 def unused(statements: list[Statement], values: list[Value]) -> list[Value]:
-    """The values that the last statements leave to be returned."""
+    """Returns the values that statements define and do not use."""
     text = "\n".join(statement.write("") for statement in statements)
     words = text.replace(",", " ").replace("(", " ").replace(")", " ").split()
     return [value for value in values if value.element == "f32" and words.count(value.name) == 1]
 
 
 def program(seed: int | str) -> Program:
-    """The program of a seed, always the same: seeds are independent of each other."""
+    """Returns the program of a seed, which is deterministic. Seeds are independent of each other."""
     random = Random(seed)
     module = Module(random, Annotations(random))
     if random.random() < 0.35:

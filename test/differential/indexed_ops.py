@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gather and scatter: slices of a tensor at given indices, with batching dimensions or without."""
+"""Gather and scatter: slices of a tensor at given indices, with or without batching dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from differential.scope import Scope, array, combiner
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """Where slices are taken: attributes' values, in the words of gather, with the shape of the slices together."""
+    """The positions of slices: attributes in the terms of gather, and the shape of all slices."""
 
     input: Value
     indices: Value
@@ -78,7 +78,7 @@ def gather(scope: Scope) -> None:
 
 
 def scatter(scope: Scope) -> None:
-    """One tensor, or two alike at the same indices."""
+    """Scatters into one tensor, or into two of equal type at the same indices."""
     if (at := _slices(scope)) is None:
         return
     numbers = (
@@ -100,7 +100,7 @@ def scatter(scope: Scope) -> None:
 
 
 def counting_gather(scope: Scope) -> None:
-    """A gather whose indices count along a batch, an implicit batching dimension, as take_along_axis is lowered."""
+    """Appends a gather as take_along_axis is lowered: its indices count along an implicit batching dimension."""
     value = scope.pick(lambda one: len(one.shape) == 2)
     if value is None:
         return

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The differences that are mistakes or accidents of Shardy's own, each with a recogniser of exactly that."""
+"""The differences that are mistakes or accidents of Shardy itself, each with a function that recognizes exactly it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _SPLITTER = "sdy-constant-or-scalar-splitter"
 _GROUP = "sdy.sharding_group "
 Recogniser = Callable[[Difference, Comparison], bool]
 
-# A rule that nobody gave, on an operation in the text.
+# A rule that is not from the user, on an operation in the text.
 _FOUND_RULE = re.compile(r" ?\{sdy\.sharding_rule = #sdy\.op_sharding_rule<(?:(?!custom)[^{}]|\{[^{}]*\})*>\}")
-# What the sharding of a tensor says of partial values.
+# The unreduced axes in the sharding of a tensor.
 _UNREDUCED = re.compile(r", unreduced=\{[^}]*\}")
 _NAME = re.compile(r"%[\w:#]+")
 _DEFINITION = re.compile(r"(?P<name>%\w+)(?::\d+)? = (?P<op>[\w.]+)(?: \{[^}]*\})? (?P<operand>%\w+)?")
-# What makes another sharding of a tensor.
+# Ops that change the sharding of a tensor.
 _CONVERSIONS = ("sdy.reshard", "sdy.all_reduce", "sdy.replicated_to_unreduced")
-# What becomes a reshard.
+# Ops that become a reshard.
 _RESHARDS = re.compile(r" = sdy\.(reshard|sharding_constraint) ")
-# The error where Shardy ends the process.
+# The error when Shardy aborts.
 _ABORT = "aborted"
 
 
 def _is_explained_on(text: str | None, difference: Difference, comparison: Comparison) -> bool:
-    """Whether the pass makes the same in Shardy as here of another text, or differs there by a known mistake."""
+    """Returns True if both sides have the same output for another text, or differ by a known mistake."""
     if text is None or text == difference.before:
         return False
     again = comparison.difference(difference.stage, difference.name, text)[1]
@@ -40,8 +40,8 @@ def _is_explained_on(text: str | None, difference: Difference, comparison: Compa
 
 
 def aborts_on_dead_code(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy's driver erases dead operations that the priorities of users still point to, and ends the process where
-    their memory has been used again. It does not without dead code."""
+    """Shardy's driver erases dead operations to which the user priorities still point, and aborts if their memory has
+    been reused. It does not abort without dead code."""
     if difference.shardy.error != _ABORT:
         return False
     live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
@@ -49,8 +49,8 @@ def aborts_on_dead_code(difference: Difference, comparison: Comparison) -> bool:
 
 
 def aborts_on_partial_results(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy ends the process where it reshards explicitly and one result of an operation is unreduced along other axes
-    than the first one. It does not where none is."""
+    """Shardy aborts if it inserts explicit reshards and a result of an operation is unreduced along other axes than the
+    first result. It does not abort if no result is unreduced."""
     if difference.shardy.error != _ABORT or not difference.name.startswith(_PIPELINES[1]):
         return False
     lines = difference.before.splitlines(keepends=True)
@@ -59,9 +59,9 @@ def aborts_on_partial_results(difference: Difference, comparison: Comparison) ->
 
 
 def aborts_on_exchanged_partial_axes(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy ends the process at a reshard of a value that is unreduced along some axes to one that is along others and
-    not along all of the former: it makes no all-reduce before, as it does for other operations. It does not where
-    reshards do not speak of partial values."""
+    """Shardy aborts at a reshard from a value that is unreduced along some axes to one that is unreduced along others
+    and not along all of the former: it does not insert an all-reduce before, as it does for other operations. It does
+    not abort if reshards have no unreduced axes."""
     if difference.shardy.error != _ABORT or not difference.name.startswith(_PIPELINES[1]):
         return False
     lines = difference.before.splitlines(keepends=True)
@@ -70,8 +70,8 @@ def aborts_on_exchanged_partial_axes(difference: Difference, comparison: Compari
 
 
 def aborts_on_returned_arguments(difference: Difference, comparison: Comparison) -> bool:
-    """Where a function returns an argument, and takes what it has returned, Shardy looks without end for the users of
-    the argument. It does not where functions have data-flow edges, which it then finds instead."""
+    """If a function returns an argument and is called with its own result, Shardy searches endlessly for the users of
+    the argument. It does not if functions have data-flow edges, which it then finds instead."""
     if difference.shardy.error != _ABORT or "propagate" not in difference.name:
         return False
     if " call @" not in difference.before or "sdy.func_data_flow_edge" in difference.before:
@@ -81,8 +81,8 @@ def aborts_on_returned_arguments(difference: Difference, comparison: Comparison)
 
 
 def aborts_on_groups_that_meet(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy ends the process where a value is in several sharding groups. It does not where these are one, as its own
-    import makes them."""
+    """Shardy aborts if a value is in several sharding groups. It does not abort if these are merged, as by its own
+    import."""
     if difference.shardy.error != _ABORT or "propagate" not in difference.name:
         return False
     imported = comparison.shardy.run(difference.before, pipeline("sdy-sharding-group-import")).text
@@ -90,8 +90,8 @@ def aborts_on_groups_that_meet(difference: Difference, comparison: Comparison) -
 
 
 def adds_edges_twice(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy gives all named computations data-flow edges when it imports calls, also those that have them already,
-    and its verifier then refuses an edge on an edge."""
+    """When Shardy imports calls, it adds data-flow edges to all named computations, including those that already have
+    them, and its verifier then refuses an edge on an edge."""
     message = "expected input of sdy.data_flow_edge to not be defined by an SdyDialect op"
     return message in difference.shardy.error and "sdy.named_computation" in difference.before
 
@@ -107,9 +107,9 @@ def leaves_rules_on_constraints(difference: Difference, comparison: Comparison) 
 
 
 def visits_dead_code(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy's driver propagates through an operation on its way down, before it comes to what uses that, finds it
-    unused, and erases both: of the module without dead code it makes the same as here, of that or of the whole one, or
-    differs by another mistake, while dead code changes nothing here."""
+    """Shardy's driver propagates through an operation before it visits the operation's users, finds them unused, and
+    erases both. For the module without dead code it has the same output as this project for that module or for the
+    original one, or differs by another mistake; dead code changes nothing in this project."""
     if "propaga" not in difference.name:
         return False
     live = comparison.shardy.run(difference.before, pipeline(REMOVAL_OF_DEAD_CODE)).text
@@ -124,7 +124,8 @@ def visits_dead_code(difference: Difference, comparison: Comparison) -> bool:
 
 
 def allows_lost_reductions(difference: Difference, comparison: Comparison) -> bool:
-    """The Shardy in jaxlib does not verify yet, as later ones do in this pipeline, that unreduced axes are reduced."""
+    """Unlike later versions, the Shardy in jaxlib does not yet verify in this pipeline that unreduced axes are
+    reduced."""
     return (
         difference.name.startswith("sdy-propagation-pipeline")
         and difference.shardy.text is not None
@@ -134,8 +135,8 @@ def allows_lost_reductions(difference: Difference, comparison: Comparison) -> bo
 
 
 def ignores_unreduced_results(difference: Difference, comparison: Comparison) -> bool:
-    """The Shardy in jaxlib does not reshard the result of a call, as later ones do, where it and that of the function
-    are replicated and differ only in being unreduced: it does the same where the call does not say so."""
+    """Unlike later versions, the Shardy in jaxlib does not reshard the result of a call if it and the function's result
+    are replicated and differ only in unreduced axes: the output is the same if the call has no unreduced axes."""
     if not difference.name.startswith(("sdy-insert-func-call-reshards", *_PIPELINES)):
         return False
     calls = [
@@ -146,8 +147,8 @@ def ignores_unreduced_results(difference: Difference, comparison: Comparison) ->
 
 
 def declares_no_partial_results(difference: Difference, comparison: Comparison) -> bool:
-    """As above, where propagation finds out only that a result is unreduced, or function and caller differ in that:
-    here the result is reduced, or made unreduced, right after the call."""
+    """As above, if only propagation finds that a result is unreduced, or if function and caller differ in that: this
+    project reduces the result, or makes it unreduced, directly after the call."""
     if not difference.name.startswith(_PIPELINES[1]) or difference.shardy.text is None:
         return False
     ours, theirs = (_without_conversions_of_calls(side.lines) for side in (difference.here, difference.shardy))
@@ -155,7 +156,7 @@ def declares_no_partial_results(difference: Difference, comparison: Comparison) 
 
 
 def _without_conversions_of_calls(lines: list[str]) -> list[str]:
-    """The lines, without names, but for those that make another sharding of the result of a call."""
+    """Returns the lines without names, and without the ops that change the sharding of the result of a call."""
     kept: list[str] = []
     converted: set[str] = set()
     for line in lines:
@@ -172,9 +173,9 @@ def _without_conversions_of_calls(lines: list[str]) -> list[str]:
 
 
 def takes_manual_axes(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy shards open results of a manual computation along its manual axes, which their types do not allow, where
-    the computation has not been cleaned up: it makes the same as here of a module where it has, without dead code, or,
-    where its verifier has seen that, differs by another mistake."""
+    """Shardy shards open results of a manual computation along its manual axes, which their types do not allow, if the
+    computation has not been cleaned up. For a module that has been cleaned up, without dead code, it has the same
+    output as this project, or, if its verifier has found the error, differs by another mistake."""
     if "propagate" not in difference.name or "sdy.manual_computation" not in difference.before:
         return False
     passes = f"builtin.module(sdy-manual-axes-cleanup,{REMOVAL_OF_DEAD_CODE})"
@@ -188,9 +189,9 @@ def takes_manual_axes(difference: Difference, comparison: Comparison) -> bool:
 
 
 def stops_early(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy does not come back to all that a change touches: it looks for the edge of a block argument at the operand,
-    and forgets the users of a block argument whose sharding another value holds. Its own pass goes on from its result,
-    and either finds nothing to add to the one here or makes the same of both."""
+    """Shardy does not revisit everything that a change affects: it looks for the edge of a block argument at the
+    operand, and misses the users of a block argument whose sharding is stored at another value. When its own pass
+    continues from its result, it either adds nothing to the result of this project or has the same output for both."""
     if "propagate" not in difference.name:
         return False
     again = [
@@ -204,8 +205,8 @@ def stops_early(difference: Difference, comparison: Comparison) -> bool:
 
 
 def forgets_arguments_without_edges(difference: Difference, comparison: Comparison) -> bool:
-    """In a module without edges, Shardy does not come back to the users of an argument of a loop whose sharding the
-    result of the loop holds, and an axis then goes another way first: with edges it makes the same as here."""
+    """In a module without edges, Shardy does not revisit the users of a loop's argument whose sharding is stored at the
+    loop's result, so that another axis is propagated first. With edges it has the same output as this project."""
     if "propagate" not in difference.name or "stablehlo.while" not in difference.before:
         return False
     if "sdy.data_flow_edge" in difference.before:
@@ -215,8 +216,8 @@ def forgets_arguments_without_edges(difference: Difference, comparison: Comparis
 
 
 def comes_back_by_chance(difference: Difference, comparison: Comparison) -> bool:
-    """An operation that has a value twice does not come back to itself, in Shardy or here. In a module without edges
-    Shardy visits the users of a call again when the function changes, and only by that finds more."""
+    """An operation with a repeated operand is not revisited after it changes, in Shardy or in this project. In a module
+    without edges Shardy revisits the users of a call when the function changes, and only by that finds more."""
     if "propagate" not in difference.name or difference.here.text is None:
         return False
     if " call @" not in difference.before or "data_flow_edge" in difference.before:
@@ -225,9 +226,9 @@ def comes_back_by_chance(difference: Difference, comparison: Comparison) -> bool
 
 
 def loses_members_of_groups(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy copies a constant call for each use of a result, with that result's memberships of sharding groups alone,
-    and erases the call with those of the other results. Where it does, its pipelines make the same of a module without
-    groups."""
+    """Shardy copies a constant call for each use of a result, with only that result's memberships of sharding groups,
+    and erases the call with those of the other results. If this happens, its pipelines have the same output as this
+    project for the module without groups."""
     if not difference.name.startswith((_SPLITTER, *_PIPELINES)):
         return False
     if all(re.match(r"\+ sdy\.sharding_group %\d+#\d+ ", line) for line in difference.lines()):
@@ -243,7 +244,7 @@ def loses_members_of_groups(difference: Difference, comparison: Comparison) -> b
 
 def reorders_memberships(difference: Difference, comparison: Comparison) -> bool:
     """Shardy gives a copy of a constant the memberships of sharding groups in the order of the uses in memory, which is
-    the reverse of that in the text. Nothing depends on it."""
+    the reverse of the order in the text. This has no effect."""
     if not difference.name.startswith((_SPLITTER, *_PIPELINES)):
         return False
     theirs, ours = (_with_sorted_memberships(side.lines) for side in (difference.shardy, difference.here))
@@ -251,14 +252,15 @@ def reorders_memberships(difference: Difference, comparison: Comparison) -> bool
 
 
 def _with_sorted_memberships(lines: list[str]) -> list[str]:
-    """The lines, those in order that stand together and tell of which groups a value is."""
+    """Returns the lines with runs of adjacent memberships of sharding groups sorted."""
     runs = groupby(lines, key=lambda line: line if not line.startswith(_GROUP) else None)
     return [line for key, run in runs for line in (sorted(run) if key is None else [key for _ in run])]
 
 
 def follows_order_of_uses(difference: Difference, comparison: Comparison) -> bool:
-    """Shardy's driver visits the users of a value in the order that these have in memory, which passes turn round and
-    text does not keep: it propagates otherwise when the module is written and read before, and then as here."""
+    """Shardy's driver visits the users of a value in their order in memory, which passes reverse and text does not
+    preserve. If the module is written and parsed again before, it propagates differently, and in the same way as this
+    project."""
     if not difference.name.startswith(_PIPELINES[1]):
         return False
     imported = difference.name.replace(*reversed(_PIPELINES))
@@ -294,5 +296,5 @@ RECOGNISERS: tuple[Recogniser, ...] = (
 
 
 def mistake_of_shardy(difference: Difference, comparison: Comparison) -> str | None:
-    """The name of the mistake that explains a difference, None where none does."""
+    """Returns the name of the mistake that explains a difference, or None."""
     return next((one.__name__ for one in RECOGNISERS if one(difference, comparison)), None)

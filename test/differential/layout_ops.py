@@ -17,7 +17,7 @@ def transpose(scope: Scope) -> None:
 
 
 def reshape(scope: Scope) -> None:
-    """Dimensions merged, split, added and removed, at random."""
+    """Merges, splits, adds and removes dimensions at random."""
     if value := scope.pick():
         left = value.count
         shape: list[int] = []
@@ -31,7 +31,7 @@ def reshape(scope: Scope) -> None:
 
 
 def merge_or_split(scope: Scope) -> None:
-    """A reshape that changes two neighbouring dimensions, or one, and leaves the others."""
+    """Merges two neighbouring dimensions, or splits one, and keeps the others."""
     value = scope.pick(lambda one: 0 < len(one.shape) < 5)
     if value is None:
         return
@@ -70,7 +70,7 @@ def slice_(scope: Scope) -> None:
 
 
 def _slice(scope: Scope, value: Value, share: float) -> Value:
-    """A slice of part of the dimensions, as many as the share says."""
+    """Slices each dimension with the probability `share`."""
     starts, limits, strides, shape = [], [], [], []
     for size in value.shape:
         start, stride = 0, 1
@@ -102,7 +102,7 @@ def pad(scope: Scope) -> None:
 
 
 def concatenate(scope: Scope) -> None:
-    """Tensors, or slices, put together; sometimes slices of one tensor, which is a rotation."""
+    """Concatenates tensors or slices, and sometimes slices of one tensor, which is a rotation."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Smaller programs that show the same: operations, annotations and functions taken away while something still holds."""
+"""Minimises programs: removes operations, annotations and functions while a predicate still holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from differential.program import Body, Function, Mark, Part, Program, Statement, Tied, Value
 
-# Whether the text of a program still shows what is looked for.
+# Returns True if the text of a program still shows the difference.
 Shows = Callable[[str], bool]
 Source = Callable[[Value], Statement]
 _AXIS = re.compile(r'"\w+"(?::\(\d+\)\d+)?(?:, (?=["?]))?')
@@ -20,16 +20,16 @@ _OPEN = re.compile(r"(?<=[,{ ])\?(?=\})")
 
 
 def source(value: Value) -> Statement:
-    """An operation that no rule describes and that makes a value out of nothing."""
+    """Returns an operation without operands and without a sharding rule that defines a value."""
     return Statement((value,), (f'"stablehlo.custom_call"() <{{call_target_name = "source"}}> : () -> {value.type}',))
 
 
 def minimise(program: Program, shows: Shows, source: Source = source) -> str:
-    """The text of a program from which nothing more can be taken that `shows` does not need.
+    """Returns the text of a program from which nothing can be removed such that `shows` still holds.
 
-    Where a value is still needed but not how it is made, `source` makes it.
+    If a value is needed but its operation is not, `source` defines it.
     """
-    # What was of no use before is tried again only once all the rest has been.
+    # Candidates before the last successful one are tried again only after all others have been tried.
     tried, is_finished = 0, False
     while not is_finished:
         is_finished = tried == 0
@@ -57,7 +57,7 @@ def _without_matches(text: str, pattern: re.Pattern[str], shows: Shows) -> str:
 
 
 def _candidates(program: Program, source: Source) -> Iterator[Program]:
-    """Programs that have one thing less, the boldest cuts first."""
+    """Returns programs with one part less, the largest cuts first."""
     for index, function in enumerate(program.functions):
         if index and not re.search(rf"@{function.name}\b", program.write().replace(f"private @{function.name}(", "")):
             yield replace(program, functions=program.functions[:index] + program.functions[index + 1 :])
@@ -99,7 +99,7 @@ def _all(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def _without(function: Function, statement: Statement, text: str, source: Source) -> Iterator[Function]:
-    """The function without a statement, with another value or one from nowhere for its results; or without a mark."""
+    """Returns the function without a statement, with another value or a new one for its results; or without a mark."""
     used = [value for value in statement.results if len(re.findall(rf"{value.name}\b", text)) > 1]
     if not used:
         yield _replaced(function, statement, ())
@@ -127,7 +127,7 @@ def _earlier(function: Function, statement: Statement) -> list[Value]:
 
 
 def _replaced(function: Function, statement: Statement, others: tuple[Statement, ...]) -> Function:
-    """The function with other statements in the place of one."""
+    """Returns the function with one statement replaced by others."""
     return replace(function, statements=_replace(function.statements, statement, others))
 
 
@@ -141,7 +141,7 @@ def _replace(statements: tuple[Statement, ...], old: Statement, new: tuple[State
             replace(part, statements=_replace(part.statements, old, new)) if isinstance(part, Body) else part
             for part in statement.parts
         )
-        # What has not changed stays the same object, by which it is found again.
+        # Unchanged statements stay identical objects, by which they are found again.
         replaced.append(statement if parts == statement.parts else replace(statement, parts=parts))
     return tuple(replaced)
 

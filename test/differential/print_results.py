@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prints what the passes here make of the first programs: `python -m differential.print_results COUNT`."""
+"""Prints the output of this project's passes for the first programs: `python -m differential.print_results COUNT`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A StableHLO module as a tree of statements, which can be written as text and made smaller piece by piece."""
+"""A StableHLO module as a tree of statements, which can be written as text and minimised step by step."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Value:
 
     @property
     def count(self) -> int:
-        """The number of its elements."""
+        """The number of elements."""
         return prod(self.shape)
 
 
 def tensor(shape: Shape, element: str = "f32") -> str:
-    """A tensor type as text."""
+    """Returns a tensor type as text."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Text without which a program is as valid: an annotation."""
+    """An annotation, without which a program is also valid."""
 
     text: str
 
@@ -54,14 +54,14 @@ Part = str | Mark | Body
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An operation: the values it defines, and its text in parts. One without results may be left out if not needed."""
+    """An operation: the values that it defines, and its text in parts. One without results may be omitted."""
 
     results: tuple[Value, ...]
     parts: tuple[Part, ...]
     is_terminator: bool = False
 
     def write(self, indent: str) -> str:
-        """The text of the operation, a line or, with regions, several."""
+        """Returns the text of the operation, one line or, with regions, several."""
         defined = ", ".join(value.name for value in self.results)
         text = "".join(_write_part(part, indent) for part in self.parts)
         return f"{indent}{defined} = {text}" if defined else indent + text
@@ -77,7 +77,7 @@ def _write_part(part: Part, indent: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tied:
-    """A value that a function takes or returns, and the annotation there."""
+    """An argument or a result of a function, and its annotation."""
 
     value: Value
     mark: Mark
@@ -91,7 +91,7 @@ class Tied:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function; all but the main one are private."""
+    """A function; all except the main one are private."""
 
     name: str
     arguments: tuple[Tied, ...]
@@ -112,7 +112,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A module: meshes, a line each, and functions, the main one first."""
+    """A module: meshes, one per line, and functions, the main one first."""
 
     meshes: tuple[str, ...]
     functions: tuple[Function, ...]
@@ -121,7 +121,7 @@ class Program:
         return "\n".join([*self.meshes, *(function.write() for function in self.functions)]) + "\n"
 
     def op_names(self) -> set[str]:
-        """The names of its operations that are written generically, or in sdy's own syntax."""
+        """Returns the names of the operations that are written generically, or in sdy's own syntax."""
         words = (part.split("(")[0].split("<")[0].split(" ")[0] for part in self._texts())
         return {word.strip('"') for word in words if "." in word}
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations whose values flow through regions, with statements of their own in them."""
+"""Operations with regions through which values flow, and which contain statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Fill = Callable[[Scope, int], None]
 
 
 def while_loop(scope: Scope, fill: Fill) -> None:
-    """One to three values carried, perhaps exchanged from round to round."""
+    """Appends a loop that carries one to three values, which may be exchanged in each iteration."""
     carried = [value for _ in range(scope.random.randint(1, 3)) if (value := scope.pick())]
     if not carried:
         return
@@ -33,7 +33,7 @@ def while_loop(scope: Scope, fill: Fill) -> None:
 
 
 def case(scope: Scope, fill: Fill) -> None:
-    """One to three branches. Not `stablehlo.if`: values flow through it here, and nothing does in Shardy."""
+    """Appends a case of one to three branches. It is not `stablehlo.if`, through which values do not flow in Shardy."""
     shapes = [value.shape for _ in range(scope.random.randint(1, 2)) if (value := scope.pick())]
     if not shapes:
         return
@@ -53,7 +53,7 @@ def optimization_barrier(scope: Scope, fill: Fill) -> None:
 
 
 def named_computation(scope: Scope, fill: Fill) -> None:
-    """Values go in by the block's arguments alone; shardings of what goes in and out may be given."""
+    """Appends a computation that uses only its block arguments; its operands and results may have shardings."""
     operands = [value for _ in range(scope.random.randint(1, 3)) if (value := scope.pick())]
     if not operands:
         return
@@ -83,7 +83,7 @@ def named_computation(scope: Scope, fill: Fill) -> None:
 
 
 def manual_computation(scope: Scope, fill: Fill) -> None:
-    """Local tensors inside; the manual axes are free for no sharding there."""
+    """Appends a computation on local tensors, in which shardings may not use the manual axes."""
     free = [axis for axis in scope.annotations.axes if axis not in scope.manual]
     operands = [value for _ in range(scope.random.randint(1, 2)) if (value := scope.pick())]
     if not free or not operands or scope.manual:
@@ -118,6 +118,6 @@ def manual_computation(scope: Scope, fill: Fill) -> None:
 
 
 def result_like(scope: Scope, value: Value) -> Value:
-    """A value of the same type, rather one that is computed in this block."""
+    """Returns a value of the same type, preferably one that is computed in this block."""
     made = {result.name for statement in scope.statements for result in statement.results}
     return scope.pick(lambda one: one.shape == value.shape and one.name in made) or scope.of_type(value.shape)

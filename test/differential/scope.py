@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A block under construction: the values seen in it, and the statements so far."""
+"""A block under construction, with the values that are visible in it and the statements so far."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from differential.program import Body, Function, Part, Shape, Statement, Value, 
 
 SIZES = (1, 2, 3, 4, 6, 8, 8, 12, 16)
 
-# What a constant of a shape and an element type is, as text.
+# Returns the text of a constant of a shape and an element type.
 Literal = Callable[[Random, Shape, str], str]
 
 
 def plain_literal(random: Random, shape: Shape, element: str) -> str:
-    """Zeros and truth, and small whole numbers."""
+    """Returns zero, true, or a small integer."""
     return {"f32": "0.0", "i1": "true"}.get(element, str(random.randint(0, 1)))
 
 
 @dataclass
 class Module:
-    """What all blocks of a program share."""
+    """The state that all blocks of a program share."""
 
     random: Random
     annotations: Annotations
@@ -40,7 +40,7 @@ class Module:
 
 @dataclass
 class Scope:
-    """A block. `manual` are the axes that may not be used in it, `depth` is how many regions it is in."""
+    """A block. `manual` are the axes that may not be used in it, and `depth` is the number of surrounding regions."""
 
     module: Module
     values: list[Value] = field(default_factory=list)
@@ -63,22 +63,22 @@ class Scope:
         return self.annotations.sharding(rank, self.manual)
 
     def define(self, shape: Shape, element: str = "f32") -> Value:
-        """A new value, which something has to define."""
+        """Returns a new value, which must then be defined."""
         return Value(self.module.fresh(), shape, element)
 
     def pick(self, fits: Callable[[Value], bool] = lambda value: True, element: str = "f32") -> Value | None:
-        """A value of the element type that fits, later ones rather than earlier."""
+        """Returns a fitting value of the element type, preferably a later one, or None."""
         fitting = [value for value in self.values if value.element == element and fits(value)]
         if not fitting:
             return None
         return fitting[max(self.random.randrange(len(fitting)) for _ in range(2))]
 
     def alike(self, value: Value) -> Value:
-        """A value of the same type, which may be the same."""
+        """Returns a value of the same type, possibly the same value."""
         return self.random.choice([other for other in self.values if other.type == value.type])
 
     def of_type(self, shape: Shape, element: str = "f32") -> Value:
-        """A value of this type; a constant where there is none."""
+        """Returns a value of this type, or a new constant."""
         found = self.pick(lambda value: value.shape == shape, element)
         return found if found is not None else self.constant(shape, element)
 
@@ -90,11 +90,11 @@ class Scope:
         return self.add([self.define(shape, element)], text, " : () -> ", type_)[0]
 
     def converted(self, value: Value, element: str) -> Value:
-        """The value with another element type."""
+        """Converts a value to another element type."""
         return self.op("convert", [value], [(value.shape, element)])[0]
 
     def add(self, results: Sequence[Value], *parts: Part, seen: bool = True) -> tuple[Value, ...]:
-        """Appends a statement; its results can be used from then on."""
+        """Appends a statement, whose results can be used afterwards."""
         self.statements.append(Statement(tuple(results), parts))
         if seen:
             self.values += results
@@ -130,12 +130,12 @@ class Scope:
     def inner(
         self, arguments: Sequence[Value] = (), *, isolated: bool = False, manual: frozenset[str] = frozenset()
     ) -> Scope:
-        """A block inside this one."""
+        """Returns a new block inside this one."""
         seen = [] if isolated else list(self.values)
         return Scope(self.module, [*seen, *arguments], [], self.manual | manual, self.depth + 1)
 
     def body(self, terminator: str, returned: Sequence[Value], arguments: Sequence[Value] | None = None) -> Body:
-        """The block as a region's, which ends by giving back values."""
+        """Returns the block as that of a region, whose terminator returns values."""
         names = ", ".join(value.name for value in returned)
         types = ", ".join(value.type for value in returned)
         text = f'"{terminator}"({names}) : ({types}) -> ()'
@@ -144,12 +144,12 @@ class Scope:
 
 
 def array(values: Sequence[int]) -> str:
-    """A dense array attribute of integers as text."""
+    """Returns a dense array attribute of integers as text."""
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
 
 def combiner(scope: Scope, name: str, elements: Sequence[str] = ("f32",)) -> Body:
-    """A region that combines two elements of each type by an operation."""
+    """Returns a region that combines two elements of each type by an operation."""
     inner = scope.inner(isolated=True)
     left = [inner.define((), element) for element in elements]
     right = [inner.define((), element) for element in elements]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operations of sdy that stand between others."""
+"""The operations of sdy that occur between others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def constraint(scope: Scope) -> None:
     if value := scope.pick():
         sharding = scope.sharding(len(value.shape))
         result = scope.define(value.shape)
-        # One that nothing uses, now and then: its sharding is for whoever else uses the operand.
+        # Some constraints have no users: their sharding applies to the other users of the operand.
         seen = scope.chance(0.8)
         scope.add([result], f"sdy.sharding_constraint {value.name} {sharding} : {value.type}", seen=seen)
 
@@ -30,7 +30,7 @@ def barrier(scope: Scope) -> None:
 
 
 def group(scope: Scope) -> None:
-    """Puts a value in the group of its type, or in one of two of them."""
+    """Puts a value into one of the two groups of its type."""
     if value := scope.pick(lambda one: len(one.shape) > 0):
         groups = scope.module.groups
         number = groups.setdefault((value.shape, value.element), 2 * len(groups)) + scope.chance(0.3)

@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs Shardy's passes for another process: requests and answers are JSON, a line each.
+"""Runs Shardy's passes for another process: requests and answers are JSON, one per line.
 
 A request is [module text, pipeline, whether passes are verified]; the answer is [module text afterwards, None] or
-[None, error]. The next request is made when the answer is there.
-This file runs on its own: an abort of the C++ code ends a fork of this process only, and the next fork goes on.
+[None, error]. A client sends the next request after it has received the answer.
+This file runs on its own: an abort of the C++ code ends only a fork of this process, and the next fork continues.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def _run(text: str, pipeline: str, verifies: bool) -> tuple[str | None, str | No
 
 
 def main() -> None:
-    """Answers until its input ends."""
-    # What C++ writes to standard output must not come between the answers.
+    """Answers requests until the input ends."""
+    # The output of C++ must not be mixed with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with _context(), ir.Location.unknown():
-        # To load the dialects takes as long as many programs: only this process does, which reads nothing.
+        # Loading the dialects takes as long as many programs, so only this process does, which reads no input.
         while child := os.fork():
             if os.waitpid(child, 0)[1] == 0:
                 return

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The two sides that are compared: Shardy in a process that may abort, and this project here."""
+"""The two sides of the comparison: Shardy in a process that may abort, and this project in this process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SERVER = Path(__file__).with_name("shardy_server.py")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The module after the passes, or, where that is None, the error."""
+    """The module after the passes, or None and the error."""
 
     text: str | None
     error: str = ""
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the module, without indentation and blank ones."""
+        """The lines of the module, without indentation and blank lines."""
         return [line.strip() for line in (self.text or "").splitlines() if line.strip()]
 
 
@@ -42,11 +42,11 @@ class Shardy:
         self._stop()
 
     def run(self, text: str, pipeline: str, *, verifies: bool = True) -> Outcome:
-        """Runs a pipeline, and the verifier after each pass; an abort is an error too."""
+        """Runs a pipeline, and the verifier after each pass; an abort is also an error."""
         return self.begin(text, pipeline, verifies=verifies)()
 
     def begin(self, text: str, pipeline: str, *, verifies: bool = True) -> Callable[[], Outcome]:
-        """Begins a run, and returns what waits for its outcome, which has to be called before the next one."""
+        """Begins a run, and returns a function that waits for its outcome. Call that function before the next run."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(_SERVER)],
@@ -81,7 +81,7 @@ class Here:
         self._text, self._module = "", mlir_shard.parse("", self._context)
 
     def run(self, text: str, pipeline: str) -> Outcome:
-        """Runs a pipeline; what is no diagnostic goes through."""
+        """Runs a pipeline; raises exceptions that are not diagnostics."""
         try:
             # Many passes run on the same text, one after the other.
             if text != self._text:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The passes that are compared, each on what Shardy made of the program before it."""
+"""The passes that are compared, each on Shardy's output of the previous pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ON_FUNCTIONS = frozenset(
         "sdy-sink-func-data-flow-edges",
     )
 )
-# What the aggressive pass, and those built on it, do about conflicts.
+# The strategies of the aggressive pass, and of those built on it, for conflicts.
 _STRATEGIES = ("aggressive", "basic-then-aggressive")
 
 PROPAGATION = (
@@ -58,10 +58,10 @@ _AFTERWARDS = (
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Passes compared one by one on the same module, of which the last one makes the module of the next stage.
+    """Passes that are compared one by one on the same module. The last one computes the module of the next stage.
 
-    `is_aside` says that the next stage has the same module instead. `live` says that dead code is taken away before:
-    Shardy's driver erases it together with what it folds.
+    With `is_aside` the next stage has the same module instead. With `live` dead code is removed before, because
+    Shardy's driver erases it together with the operations that it folds.
     """
 
     passes: tuple[str, ...]
@@ -73,7 +73,7 @@ def _chain(*, functions_stay: bool) -> Iterator[Stage]:
     options = "{dedup-functions-fully=true}" if functions_stay else ""
     yield Stage((f"sdy-import-pipeline{options}",), is_aside=True)
     yield Stage((f"{WHOLE}{options}",), is_aside=True)
-    # Shardy propagates on named meshes alone.
+    # Shardy propagates only on named meshes.
     yield Stage(_NAMES_AND_CONSTANTS[:1])
     yield Stage(("sdy-basic-propagate", "sdy-user-priority-propagate"), is_aside=True)
     for name in _NAMES_AND_CONSTANTS[1:]:
@@ -95,13 +95,13 @@ def _chain(*, functions_stay: bool) -> Iterator[Stage]:
         yield Stage((name,))
 
 
-# By whether functions stay what they are, or are copied into their callers and come back.
+# The stages with functions kept, and with functions inlined and outlined again.
 CHAINS = {stay: tuple(_chain(functions_stay=stay)) for stay in (False, True)}
 
 REMOVAL_OF_DEAD_CODE = "trivial-dce"
 
 
 def pipeline(name: str) -> str:
-    """A pass with its options as a pipeline for a module."""
+    """Returns a pass with its options as a pipeline for a module."""
     nested = name.split("{")[0] in _ON_FUNCTIONS
     return f"builtin.module(func.func({name}))" if nested else f"builtin.module({name})"

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs give the same here and in Shardy, after every pass, but for Shardy's own mistakes.
+"""Random programs have the same output in this project and in Shardy after every pass, except for Shardy's mistakes.
 
-A full run is `pytest test/differential --programs 2000 --seed 0`, or `python -m differential`, which says more.
+A full run is `pytest test/differential --programs 2000 --seed 0`, or `python -m differential`, which prints more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from differential.compare import Comparison
 from differential.generate import program
 from differential.sides import Here, Shardy
 
-# What no program has: ops that Shardy has no rule for, and `if`, which values flow through here alone.
+# Ops that programs do not contain: those without a rule in Shardy, and `if`, through which values flow only here.
 _LEFT_OUT = frozenset(
     f"stablehlo.{name}"
     for name in [
@@ -62,7 +62,7 @@ def test_all_passes_give_what_shardy_gives(pytestconfig: pytest.Config) -> None:
         seed, count = pytestconfig.getoption("--seed"), pytestconfig.getoption("--programs")
         report = campaign.run(comparison, seed, range(count))
         print(report.summary())
-        # A program that is no valid module, or that Shardy refuses, compares nothing.
+        # A program that is not a valid module, or that Shardy refuses, is not compared.
         assert report.tally.invalid <= count // 20
         assert not report.findings, (
             report.findings[0].report() + "\n" + campaign.smallest(report.findings[0], comparison)
@@ -70,7 +70,7 @@ def test_all_passes_give_what_shardy_gives(pytestconfig: pytest.Config) -> None:
 
 
 def test_a_quick_run_compares_single_passes_where_the_pipeline_differs() -> None:
-    # The pipeline differs for the first, whatever memory Shardy has: it does not abort.
+    # The pipeline differs for the first program independently of Shardy's memory: it does not abort.
     programs = range(23, 25)
     with Shardy() as shardy:
         full, quick = (campaign.run(Comparison(shardy, Here()), 0, programs, quick=one) for one in (False, True))
@@ -82,7 +82,7 @@ def test_a_quick_run_compares_single_passes_where_the_pipeline_differs() -> None
 
 def test_shardy_goes_on_after_an_abort() -> None:
     with Shardy() as shardy:
-        # More nested lists than any stack has room for.
+        # Nested lists that are too deep for any stack.
         texts = (f"module attributes {{a = {'[' * 1_000_000}", "module {}", "nothing")
         aborted, accepted, invalid = (shardy.run(text, "builtin.module()") for text in texts)
     assert (aborted.text, aborted.error) == (None, "aborted")

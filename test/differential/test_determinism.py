@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The same module gives the same text in every process, however Python hashes strings there."""
+"""Tests that a module has the same output in every process, independently of the seed of Python's string hashes."""
 
 from __future__ import annotations
 

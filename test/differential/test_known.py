@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The mistakes of Shardy that random programs seldom show are recognised in the smallest programs that show them."""
+"""Tests that rare mistakes of Shardy are recognized in minimal programs that show them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ func.func private @f(%0: tensor<8x4xf32>) -> (tensor<3x8x4xf32>, tensor<8x4xf32>
   return %1, %0 : tensor<3x8x4xf32>, tensor<8x4xf32>
 }
 """
-# Shardy does not come back to the division either, after the broadcast has sharded %2.
+# Shardy does not revisit the division either, after the broadcast has sharded %2.
 _MANUAL_AXES_THAT_HIDE_ANOTHER_MISTAKE = """
 func.func @main(%0: tensor<4x4xf32>) -> (tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {}]>}) {
   %1 = stablehlo.abs %0 : tensor<4x4xf32>
@@ -165,7 +165,7 @@ func.func @main(%0: tensor<6x8xf32>)
   return %4, %6 : tensor<6x8xf32>, tensor<6x8xf32>
 }
 """
-# Shardy does not come back to the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
+# Shardy does not revisit the edge of %3 after the reshape has sharded %1, and the dead code shards it before.
 _DEAD_CODE_THAT_HIDES_ANOTHER_MISTAKE = """
 func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {"b", ?}]>}, %1: tensor<8x12xf32>) {
   %2 = sdy.named_computation<"part">(%0, %1) (%3: tensor<8x12xf32>, %4: tensor<8x12xf32>) {
@@ -186,7 +186,7 @@ func.func @main(%0: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}
 
 @pytest.fixture(scope="module")
 def comparison() -> Iterator[Comparison]:
-    """Both sides."""
+    """Returns a comparison of both sides."""
     with Shardy() as shardy:
         yield Comparison(shardy, Here())
 
