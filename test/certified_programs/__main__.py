@@ -1,19 +1,19 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts the local programs that are proved by their certificates: from the folder `test`,
+"""Counts the local programs that are proved by their certificates. From the folder `test`,
 
     python -m certified_programs [--sources random,lit,zoo] [--programs 200] [--seed 0] [--mesh-axes 1..3] [--even]
     python -m certified_programs --mutants 4 [--programs 200] [--seed 0]
     python -m certified_programs --table [--write ../docs/certificates.md]
     python -m certified_programs --save FILE; python -m certified_programs --from FILE [--by lemmas]
 
-prints for each source how many local programs are proved whole, how many of these by symbols, and why the others are
-not, by op and lemma. --by counts what is proved by symbols or by lemmas alone. --save writes the partitioned programs
-to a file, and --from checks those of a file again. With
---mutants up to so many mistakes are made in each local program that is proved, one at a time. A mutant that is proved
-is run beside the local program, and 1 is the exit status where its results differ. With --table it prints what is not
-proved as tables in Markdown, by op and by pass, and --write puts them between two headings of a file. Models of the zoo
-need XLA_FLAGS=--xla_force_host_platform_device_count=8.
+prints for each source the number of local programs that are proved entirely, the number of these that are proved by
+symbols, and the reasons for the others, by op and lemma. --by counts the proofs by symbols or by lemmas alone. --save
+writes the partitioned programs to a file, and --from checks those of a file again. --mutants makes up to that many
+mistakes in each proved local program, one at a time. A mutant that is proved runs on the same inputs as the local
+program, and the exit status is 1 if the results differ. --table prints the failed proofs as tables in Markdown, by op
+and by pass, and --write puts them between two headings of a file. Models of the zoo need
+XLA_FLAGS=--xla_force_host_platform_device_count=8.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from certified_programs.table import Table, write
 
 
 def main() -> int:
-    """Prints counts."""
+    """Prints the counts."""
     parser = argparse.ArgumentParser(
         prog="python -m certified_programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -99,7 +99,7 @@ def _partitioned(sources: Iterable[Source], targets: Iterable[str]) -> Iterator[
 
 @dataclass
 class _Counts:
-    """What is counted for a target."""
+    """The counts of a target."""
 
     total: int = 0
     proved: Counter[str] = field(default_factory=Counter)

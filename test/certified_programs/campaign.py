@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes mistakes in local programs that are proved, and runs the mutants that are proved too."""
+"""Makes mistakes in proved local programs, and runs the mutants that are also proved."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROPAGATE = {
 
 
 def mutate(name: str, sources: Iterable[Source], targets: Iterable[str], most: int, seed: int) -> int:
-    """Prints how many mutants are refused; returns how many are proved though their results differ."""
+    """Prints the number of refused mutants, and returns the number of proved mutants whose results differ."""
     wrong = 0
     for target in targets:
         made: Counter[str] = Counter()
@@ -72,7 +72,7 @@ def _mutations(module: Any, grid: tuple[int, ...], seed: int) -> list[tuple[str,
 
 
 def _apply(module: Any, grid: tuple[int, ...], seed: int, number: int) -> str | None:
-    """Makes a mistake in a module and returns its kind, None where the module is then invalid."""
+    """Makes a mistake in a module and returns its kind, or None if the module is then invalid."""
     kind, change = _mutations(module, grid, seed)[number]
     with module.context:
         change()
@@ -83,7 +83,7 @@ def _apply(module: Any, grid: tuple[int, ...], seed: int, number: int) -> str | 
 
 
 def _compared(source: Source, target: str, grid: tuple[int, ...], seed: int, number: int) -> str:
-    """Runs the local program and the mutant on the same inputs."""
+    """Runs the local program and the mutant on the same inputs, and compares the results."""
     try:
         wanted = _results(source, target, lambda _: None)
         got = _results(source, target, lambda module: _apply(module, grid, seed, number))
@@ -100,7 +100,7 @@ def _compared(source: Source, target: str, grid: tuple[int, ...], seed: int, num
 
 
 def _results(source: Source, target: str, change: Callable[[Any], Any]) -> list[list[Any]]:
-    """The results of each device, without what is behind the end of tensors."""
+    """Returns the results of each device, without the padding."""
 
     def watch(stage: str, module: Any) -> None:
         if stage == LOCAL:
@@ -122,5 +122,5 @@ def _results(source: Source, target: str, change: Callable[[Any], Any]) -> list[
 
 
 def _inside(box: Any) -> tuple[slice, ...]:
-    """The elements of a shard that are in bounds of the tensor."""
+    """Returns the elements of a shard that are in bounds of the tensor."""
     return tuple(slice(0, size) for size in box.size) if box is not None else (slice(0, 0),)

@@ -17,7 +17,7 @@ Mutation = Callable[[], None]
 
 
 def mutations(module: Any, grid: tuple[int, ...], random: Random) -> Iterator[tuple[str, Mutation]]:
-    """Yields each mistake that can be made in a module, by name, with what makes it."""
+    """Yields each mistake that can be made in a module: its name, and the function that makes it."""
     for op in _ops(module.operation):
         yield from _of_op(op, grid, random)
 
@@ -169,7 +169,7 @@ def _constants(op: Any, random: Random) -> Iterator[tuple[str, Mutation]]:
         if other.flat[at] == other.min():
             other.flat[at] += 1
         else:
-            # Numbers may be unsigned.
+            # The integers may be unsigned.
             other.flat[at] -= 1
 
     def change() -> None:

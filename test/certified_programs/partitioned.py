@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs, what they become with a certificate, and whether that is proved."""
+"""Programs, their local programs with certificates, and the verdicts on these."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Source:
-    """A program, and the dialects of collectives that it is partitioned with."""
+    """A program, and the dialects of collectives for which it is partitioned."""
 
     name: str
     text: str
@@ -39,14 +39,14 @@ class Source:
 def random_sources(
     count: int, seed: int, scale: generate.Scale, dialects: tuple[str, ...], first: int = 0
 ) -> Iterator[Source]:
-    """Yields random programs; those of other dialects than StableHLO are for collectives of shard alone."""
+    """Yields random programs. Programs that are not in StableHLO are only for collectives of shard."""
     for number in range(first, first + count):
         one = case(seed, number, dialects, scale=scale)
         yield Source(f"random {one.name}", one.text(), TARGETS if one.dialect == generate.STABLEHLO else TARGETS[:1])
 
 
 def model_sources() -> Iterator[Source]:
-    """Yields the programs of the model zoo. Raises RuntimeError where JAX has fewer devices than they need."""
+    """Yields the programs of the model zoo. Raises RuntimeError if JAX has fewer devices than they need."""
     from model_zoo.__main__ import load_models
     from model_zoo.program import MODELS
 
@@ -67,10 +67,10 @@ def lit_sources() -> Iterator[Source]:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """A local program with what is needed to check it; `module` belongs to the context of `whole`.
+    """A local program with the inputs of its check; `module` belongs to the context of `whole`.
 
     Attributes:
-        texts: of the global program and of the certificate.
+        texts: the texts of the global program and of the certificate.
     """
 
     whole: Any
@@ -81,7 +81,7 @@ class Partitioned:
 
 
 def partitioned(source: Source, target: str) -> Partitioned | None:
-    """Returns what a program becomes, None where it is none or is not partitioned."""
+    """Returns the local program of a program, or None if the program is invalid or cannot be partitioned."""
     kept: list[Any] = []
     context = create_context()
 
@@ -102,12 +102,12 @@ def partitioned(source: Source, target: str) -> Partitioned | None:
 
 
 def checked(one: Partitioned, module: Any, by: str = "") -> Verdict:
-    """Returns the verdict on another local program of the same global one."""
+    """Returns the verdict on another local program of the same global program."""
     return check(one.whole, module, one.certificate, by=by)
 
 
 def saved(one: Partitioned, name: str, target: str) -> str:
-    """Returns a line of a file of partitioned programs, which another checker can check again."""
+    """Returns a line of a file of partitioned programs, for other checkers."""
     return json.dumps([name, target, one.texts[0], str(one.module), one.texts[1]])
 
 

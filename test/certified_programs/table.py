@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is not certified yet, as Markdown: by the op at which proofs fail, and by the pass that lit tests are of."""
+"""Tables of failed proofs in Markdown, by the op at which proofs fail, and by the pass of the lit tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from certified_programs import partitioned
 from certified_programs.partitioned import Source
 from mlir_shard.check.checker import Verdict
 
-# The headings of the document that the tables are between.
+# The headings around the tables in the document.
 BEGIN, END = "### Counts\n", "### What most often stands in the way\n"
 _SIZES = re.compile(r"\d+|\([\d, ]*\)")
 
@@ -24,9 +24,9 @@ class Table:
     """Counts of local programs.
 
     Attributes:
-        total, proved: by the source of the programs and the target.
-        missing: how many programs are not proved, by the op, by what fails there, and by their source.
-        of_passes: how many programs of the lit tests of a pass there are, and how many are proved.
+        total, proved: the numbers of programs by their source and the target.
+        missing: the numbers of programs that are not proved, by the op, by the reason, and by their source.
+        of_passes: the numbers of programs and of proved programs in the lit tests of each pass.
     """
 
     total: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class Table:
                     self.missing[where][name] += 1
 
     def text(self) -> str:
-        """The tables."""
+        """Returns the tables."""
         names = list(dict.fromkeys(name for name, _ in self.total))
         found = ["| programs | target | proved | of | right programs refused |", "| --- | --- | --- | --- | --- |"]
         for (name, target), total in self.total.items():
@@ -70,14 +70,14 @@ class Table:
 
 
 def _pass_of(name: str) -> str:
-    """The pass that a lit test is of, by its file; its folder where the file is not of one pass."""
+    """Returns the pass of a lit test by its file, or its folder if the file is not for one pass."""
     path = Path(name.partition(" ")[0])
     stem = path.stem.replace("_", "-")
     return stem if stem.startswith(("shard-", "sdy-")) else str(path.parent)
 
 
 def failures(verdict: Verdict) -> Iterable[tuple[str, str]]:
-    """Yields where a proof fails, and why: ops that no lemma fits, else the first op of another value."""
+    """Yields the ops at which a proof fails, with reasons: ops without a lemma, or the first op of another value."""
     if verdict.is_proved:
         return
     for what in verdict.lost:
@@ -89,7 +89,7 @@ def failures(verdict: Verdict) -> Iterable[tuple[str, str]]:
 
 
 def write(path: Path, text: str) -> None:
-    """Replaces what is between the headings of a file."""
+    """Replaces the text between the headings of a file."""
     before, begin, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -5,10 +5,11 @@
     python -m changed_programs [--programs 100] [--seed 0] [--mesh-axes 1..3] [--collectives shard]
     python -m changed_programs --models
 
-From the folder `test`. Of as many programs that can be partitioned: in how many no difference is found where names,
-order and locations are others, in how many exactly the one annotation that is another one, and in how many exactly the
-one operation that is inserted. With `--models` the programs are the models of `model_zoo`, each for its targets. Prints
-the names of the others, for `python -m random_programs`; the exit status is 1 where there is one.
+From the folder `test`. Counts, of the programs that can be partitioned, those without a difference from a variant with
+other names, order and locations, those with exactly one difference from a variant with one changed annotation, and
+those with exactly one difference from a variant with one inserted operation. With `--models` the programs are the
+models of `model_zoo`, each for its targets. Prints the names of the other programs, for `python -m random_programs`;
+the exit status is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ IsRight = Callable[[Difference], bool]
 
 
 def is_unchanged(found: Difference) -> bool:
-    """Whether nothing has changed."""
+    """Returns True if nothing has changed."""
     return not found
 
 
 def is_reannotated(found: Difference) -> bool:
-    """Whether one annotation has changed, and no operation."""
+    """Returns True if one annotation has changed, and no operation."""
     return found.numbers["annotations"] == 1 and not found.operations
 
 
 def is_edited(found: Difference) -> bool:
-    """Whether the inserted operation is all that has changed in the program."""
+    """Returns True if the inserted operation is the only change in the program."""
     operations = [(one.change, one.op, one.count) for one in found.operations]
     return operations == [("added", variants.INSERTED, 1)] and not found.annotations
 
@@ -80,11 +81,12 @@ def main() -> int:
 
 
 Programs = Iterator[tuple[str, str, str]]
-"""The names of programs, their texts, and the dialects of collectives that they are partitioned for."""
+"""The names of programs, their texts, and the dialects of collectives for which they are partitioned."""
 
 
 def compared(programs: Programs, vary: Vary, is_right: IsRight) -> Iterator[tuple[str, bool]]:
-    """Yields the names of programs that have a variant and can be partitioned, and whether what is found is right."""
+    """Yields the names of the programs that have a variant and can be partitioned, and True if the difference is
+    right."""
     for name, text, collectives in programs:
         after = vary(text, Random(name), mlir_shard.create_context())
         found = None if after is None else difference(text, after, collectives)
@@ -118,7 +120,7 @@ def _models() -> Programs:
 
 
 def difference(text: str, after: Any, collectives: str) -> Difference | None:
-    """What has changed from a text to a module; None where one of them cannot be partitioned."""
+    """Returns the difference between a text and a module, or None if one of them cannot be partitioned."""
     try:
         before = mlir_shard.parse(text, after.context)
         return compare(before, after, collectives=collectives, report=lambda diagnostic: None)

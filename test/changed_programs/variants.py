@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Variants of a module: renamed and reordered, with one other annotation, or with one more operation."""
+"""Variants of a module: renamed and reordered, with one changed annotation, or with one more operation."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LOCATION = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
 
 
 def reordered(text: str, random: Random, context: Any) -> Any:
-    """Returns the module of a text with other names of functions, meshes and values, operations and functions in a
-    random order that their dependences allow, and locations exchanged with each other."""
+    """Returns the module of a text with renamed functions, meshes and values, with operations and functions in a random
+    order that their dependences allow, and with exchanged locations."""
     module = parse(text, context)
     _shuffle_functions(module, random)
     for op in [module.operation, *ops_below(module.operation)]:
@@ -36,11 +36,11 @@ def reordered(text: str, random: Random, context: Any) -> Any:
     text = asm.print_operation(module.operation, debug_info=True)
     renamed = _SYMBOL.sub(lambda one: f"@other_{one[1]}" if one[1] in symbols else one[0], text)
     found = _LOCATION.findall(renamed)
-    # Those that are made of others stay, so that none is made of itself.
+    # Locations that refer to others keep their place, so that none refers to itself.
     names = [name for name, location in found if "#loc" not in location]
     locations = [location for _, location in found if "#loc" not in location]
     random.shuffle(locations)
-    # Those in the file that is read are taken for places of what is read.
+    # Locations in the input file would be taken for positions in the input.
     locations = [location.replace('loc("-":', 'loc("other":') for location in locations]
     exchanged = dict(zip(names, locations, strict=True))
     return parse(_LOCATION.sub(lambda one: f"{one[1]} = {exchanged.get(one[1], one[2])}", renamed), context)
@@ -75,7 +75,7 @@ def _shuffle_block(block: Any, random: Random) -> None:
 
 
 def _definers(op: Any, block: Any, numbers: dict[Any, int]) -> Iterator[int]:
-    """The numbers of the operations of a block whose results an operation uses, in its regions too."""
+    """Yields the numbers of operations of a block whose results an operation uses, also inside its regions."""
     for one in [op, *ops_below(op)]:
         for operand in one.operands:
             owner = operand.owner
@@ -84,8 +84,8 @@ def _definers(op: Any, block: Any, numbers: dict[Any, int]) -> Iterator[int]:
 
 
 def reannotated(text: str, random: Random, context: Any) -> Any | None:
-    """Returns the module of a text with another sharding in one annotation that moves axes, adds or drops one; None
-    where it has no annotation that could have another one."""
+    """Returns the module of a text with another sharding in one annotation, which moves, adds or drops an axis, or None
+    if no annotation can be changed."""
     module = parse(text, context)
     meshes = sdy.meshes(module)
     candidates = [(value, other) for value in _annotated(module) for other in _others(sdy.get_sharding(value), meshes)]
@@ -125,7 +125,7 @@ INSERTED = "stablehlo.negate"
 
 
 def edited(text: str, random: Random, context: Any) -> Any | None:
-    """Returns the module of a text in which all users of one value use its negation; None for one without values."""
+    """Returns the module of a text in which all users of one value use its negation; None without such a value."""
     module = parse(text, context)
     candidates = [value for op in ops_below(module.operation) if _may_follow(op) for value in op.results]
     candidates = [value for value in candidates if _is_float(value.type) and list(value.uses)]
@@ -141,8 +141,8 @@ def edited(text: str, random: Random, context: Any) -> Any | None:
 
 
 def _may_follow(op: Any) -> bool:
-    # Regions of structured operations compute on elements, an operation of a function is one for each of its calls, and
-    # what annotates a value does not compute it.
+    # An operation in a region of a structured operation computes on elements, an operation of a called function counts
+    # once for each call, and an annotation does not compute its value.
     is_in_main = op.parent.name == "func.func" and op.parent.attributes["sym_name"].value == "main"
     return is_in_main and not op.name.startswith("sdy.") and op.name != "func.call"
 

@@ -1,3 +1,3 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every sharding of a tensor carried to every other by the planner, with the plans simulated on every device."""
+"""Plans the resharding from every sharding of a tensor to every other one, and simulates the plans on every device."""

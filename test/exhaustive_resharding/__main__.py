@@ -1,12 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Carries every sharding to every other and simulates every plan: from the folder `test`,
+"""Plans the resharding from every sharding to every other one, and simulates every plan. From the folder `test`,
 
     python -m exhaustive_resharding [--mesh 2x2x2] [--rank 3] [--jobs 2]
 
-prints for each mesh, rank and kind of shardings how many pairs of them there are over all shapes, and how many plans
-do not deliver exactly the target boxes. Each pair is planned for the least time and for the fewest bytes, with direct
-exchanges and with collectives alone. Exits with 1 where a plan fails.
+prints for each mesh, rank and kind of shardings the number of pairs over all shapes, and the number of plans that do
+not deliver exactly the target boxes. Each pair is planned for the least time and for the fewest bytes, with direct
+exchanges and with collectives only. Exits with 1 if a plan fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_PRINTED = 20
 
 
 def main() -> int:
-    """Runs all problems, or those asked for."""
+    """Runs all problems, or the selected ones."""
     parser = argparse.ArgumentParser(
         prog="python -m exhaustive_resharding",
         description=__doc__,
@@ -52,7 +52,7 @@ def _run(every: list[Problems], jobs: int) -> int:
     print(FORMAT.format(*COLUMNS), flush=True)
     total = campaign.Tally()
     with ProcessPoolExecutor(jobs) as processes:
-        # Those that take longest begin first, so that no process is left alone with one at the end.
+        # The longest tasks begin first, to balance the processes.
         tasks = [(problems, shape) for problems in every for shape in problems.shapes]
         tasks.sort(key=lambda task: len(task[0].pairs) * task[0].rank, reverse=True)
         running = {task: processes.submit(campaign.run_shape, *task) for task in tasks}

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many reshards planned and simulated: how many there were, and which plans do not deliver."""
+"""Plans and simulates many reshards, and counts plans and failures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ELEMENT_SIZE = 4
 
 
 class Plans(Protocol):
-    """What makes plans."""
+    """The interface of planners."""
 
     def plan(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Plan: ...
 
 
 def planners() -> dict[str, Plans]:
-    """Those whose plans have to deliver, by name."""
+    """Returns the planners under test by name."""
     return {
         f"{objective.name.lower()}, {'any step' if is_any else 'collectives only'}": Planner(
             CostModel(objective=objective), uses_direct_exchange=is_any
@@ -39,7 +39,7 @@ def planners() -> dict[str, Plans]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A plan that does not deliver, or none."""
+    """A plan that does not deliver, or the failure of a planner."""
 
     planner: str
     source: TensorLayout
@@ -53,7 +53,7 @@ class Failure:
 
 @dataclass
 class Tally:
-    """What came of the problems of one kind."""
+    """The outcomes of the problems of one kind."""
 
     pairs: int = 0
     plans: int = 0
@@ -63,7 +63,7 @@ class Tally:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Counts those of the other too."""
+        """Adds the counts of another tally."""
         self.pairs += other.pairs
         self.plans += other.plans
         self.steps += other.steps
@@ -81,7 +81,7 @@ def run(problems: Problems, sample: int | None = None) -> Tally:
 
 
 def run_shape(problems: Problems, shape: Shape, sample: int | None = None) -> Tally:
-    """The same for one shape."""
+    """Plans and simulates all pairs for one shape, or `sample` of them."""
     tally = Tally()
     begin = perf_counter()
     pairs: Iterable[tuple[TensorLayout, TensorLayout]] = problems.layouts(shape)

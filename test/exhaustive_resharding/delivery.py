@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a plan delivers: found out by carrying out its steps on elements that are all different.
+"""Decides if a plan delivers, by executing its steps on elements that are all different.
 
-What a step does depends on the step and on the layout before it alone. So each distinct step is simulated once, on
-values placed in that layout with not-a-numbers for padding. A plan delivers exactly where each of its steps takes the
-boxes of the layout before it to those of the layout after it, the first begins at the source, each other begins where
-the one before it ends, and the last ends at the target.
+The effect of a step depends only on the step and on the layout before it. So each distinct step is simulated once, on
+values placed in that layout with not-a-numbers for padding. A plan delivers if and only if each of its steps takes the
+boxes of the layout before it to those of the layout after it, the first step begins at the source, each other step
+begins where the previous one ends, and the last step ends at the target.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlir_shard.sharding.layout import Box, device_box, unreduced_index
 
 
 class Deliveries:
-    """What has been simulated of the plans for tensors of one shape."""
+    """The simulated steps of plans for tensors of one shape."""
 
     def __init__(self) -> None:
         self._faults: dict[tuple[Any, ...], str | None] = {}
@@ -40,7 +40,7 @@ class Deliveries:
         return len(self._faults)
 
     def fault(self, plan: Plan, source: TensorLayout, target: TensorLayout) -> str | None:
-        """What keeps a plan from carrying a tensor from source to target; None where it does."""
+        """Returns the reason why a plan does not carry a tensor from source to target, or None."""
         at = source
         for step in plan.steps:
             if not self._lies_alike(step.before, at):
@@ -51,7 +51,7 @@ class Deliveries:
         return None if self._lies_alike(at, target) else f"the tensor ends as {at.sharding}"
 
     def _lies_alike(self, one: TensorLayout, other: TensorLayout) -> bool:
-        """Whether each device holds the same box of the same partial value, in a local tensor of the same shape."""
+        """Returns True if each device holds equal boxes of the same partial value, in local tensors of one shape."""
         if one is other or one == other:
             return True
         if one.partials > 1 and one.sharding.reduction_op is not other.sharding.reduction_op:
@@ -82,7 +82,7 @@ class Deliveries:
         return None
 
     def _values_held(self, layout: TensorLayout) -> tuple[Array, Blocks]:
-        """Different values, and what devices hold of them, which nothing may write to."""
+        """Returns distinct values, and the read-only parts of them that devices hold."""
         if layout not in self._held:
             values = distinct_values(layout)
             held = {}
@@ -94,7 +94,7 @@ class Deliveries:
         return self._held[layout]
 
     def _boxes_of(self, layout: TensorLayout) -> list[tuple[int, Box, int]]:
-        """Each device with its box and the number of its partial value, by where it is in the mesh."""
+        """Returns each device with its box and the number of its partial value, in the order of the mesh."""
         if layout not in self._boxes:
             sharding, mesh = layout.sharding, layout.mesh
             self._boxes[layout] = [
@@ -105,7 +105,7 @@ class Deliveries:
 
 
 def distinct_values(layout: TensorLayout) -> Array:
-    """A tensor for each partial value, no two elements and hardly two sums of any elements equal, and sums exact."""
+    """Returns a tensor for each partial value. All elements differ, sums are exact, and equal sums are unlikely."""
     count = layout.partials * prod(layout.shape)
     values = np.random.default_rng(0).integers(0, 1 << 44, count)
     assert len(np.unique(values)) == count
@@ -113,7 +113,7 @@ def distinct_values(layout: TensorLayout) -> Array:
 
 
 def _carried_out(step: PlanStep, held: Blocks, element_size: int) -> Blocks:
-    # These two also lead to meshes with devices in another order, and the exchange to parts of axes that share no grid.
+    # Both also handle meshes with reordered devices, and the exchange handles parts of axes without a common grid.
     if isinstance(step.move, DirectExchange):
         return simulation.exchange(direct_exchange(step.before, step.after), held)
     if isinstance(step.move, CollectivePermute):

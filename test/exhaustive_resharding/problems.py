@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is resharded: all pairs of shardings of one kind, of tensors of one rank, on one mesh."""
+"""The resharding problems: all pairs of shardings of one kind, of tensors of one rank, on one mesh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RANKS = (1, 2, 3)
 
 
 class Kind(Enum):
-    """Which shardings there are in a pair."""
+    """The kind of the shardings of a pair."""
 
     AXES = "axes"
     SUB_AXES = "sub-axes"
@@ -32,18 +32,18 @@ class Kind(Enum):
 
     @property
     def has_sub_axes(self) -> bool:
-        """Whether axes of size 4 are cut in two."""
+        """True if axes of size 4 are split in two."""
         return self in (Kind.SUB_AXES, Kind.UNREDUCED_SUB_AXES)
 
     @property
     def has_unreduced(self) -> bool:
-        """Whether sources are partial along some axes, and targets along all of them, some or none."""
+        """True if sources are partial along some axes, and targets along all of these axes, some or none."""
         return self in (Kind.UNREDUCED, Kind.UNREDUCED_SUB_AXES)
 
 
 @dataclass(frozen=True)
 class Problems:
-    """All pairs of shardings of a kind: ordered axes, each placement of each subset of them."""
+    """All pairs of shardings of a kind: ordered axes, and each placement of each subset of them."""
 
     mesh: Mesh
     rank: int
@@ -51,13 +51,13 @@ class Problems:
 
     @staticmethod
     def of_kinds(meshes: tuple[Mesh, ...], ranks: tuple[int, ...], kinds: tuple[Kind, ...]) -> list[Problems]:
-        """Those there are: sub-axes only where an axis can be cut."""
+        """Returns the problems of the kinds: those with sub-axes only if an axis can be split."""
         every = (Problems(*of) for of in product(meshes, ranks, kinds))
         return [one for one in every if not one.kind.has_sub_axes or halves(one.mesh) != full_axes(one.mesh)]
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Sizes that all numbers of blocks divide, that few do, that are smaller than the mesh; for axes also zero."""
+        """Sizes that all numbers of shards divide, that few divide, that are less than the mesh; for axes also zero."""
         devices = self.mesh.total_size
         every = [(devices, 2 * devices, devices), (devices + 3, 7, 2 * devices - 1), (2, 3, 1)]
         if self.kind is Kind.AXES:
@@ -66,7 +66,7 @@ class Problems:
 
     @cached_property
     def pairs(self) -> tuple[tuple[TensorSharding, TensorSharding], ...]:
-        """Sources and targets. Where partial values are the kind, each source has some, else it is another kind's."""
+        """Sources and targets. For a kind with partial values, each source has some; others are of another kind."""
         parts = halves(self.mesh) if self.kind.has_sub_axes else full_axes(self.mesh)
         every = shardings(self.mesh, parts, self.rank, unreduced=self.kind.has_unreduced)
         if not self.kind.has_unreduced:
@@ -82,12 +82,12 @@ class Problems:
         """The mesh of the targets."""
         if self.kind is not Kind.REORDERED:
             return self.mesh
-        # The last device comes first, which leaves none at its place.
+        # The last device comes first, so that no device keeps its place.
         *first, last = self.mesh.devices
         return Mesh(self.mesh.axes, (last, *first))
 
     def layouts(self, shape: Shape) -> Iterator[tuple[TensorLayout, TensorLayout]]:
-        """The pairs, of a tensor of this shape."""
+        """Yields the layouts of the pairs for a tensor of this shape."""
         sources, targets = (dict.fromkeys(ends) for ends in zip(*self.pairs, strict=True))
         before = {source: TensorLayout(source, self.mesh, shape) for source in sources}
         after = {target: TensorLayout(target, self.target_mesh, shape) for target in targets}

@@ -1,3 +1,3 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs through explanations: which axes have an annotation, which collectives a cause, and that nothing changes."""
+"""Runs programs through explanations: counts axes with annotations and collectives with causes, compares results."""

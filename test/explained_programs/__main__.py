@@ -1,20 +1,20 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much of programs is explained, and whether explanations change anything: from `test`,
+"""Measures the coverage of explanations, and checks that they do not change programs. From the folder `test`,
 
     python -m explained_programs [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4] [--models] [--verbose]
     python -m explained_programs --what-if 500 [--seed 1] [--mesh-axes 1..4]
     python -m explained_programs --shardy [FILE.mlir ...] [--random 100] [--seed 1] [--mesh-axes 1..4]
 
 takes files with programs between lines of `// -----`, by default those of the lit tests, and random programs, and
-counts for both targets the axes whose chain ends at an annotation and the collectives with a cause. Exits with 1 where
-a local program differs from the one without explanations.
+counts for both targets the axes whose chain ends at an annotation and the collectives with a cause. Exits with 1 if a
+local program differs from the one without explanations.
 
-With --what-if it compares instead what a change of an annotation is predicted to cost with the program that has the
-annotation in its text, for random programs and annotations, and exits with 1 where bytes or collectives differ.
+--what-if compares the predicted cost of a changed annotation with that of the program that has the annotation in its
+text, for random programs and annotations, and exits with 1 if bytes or collectives differ.
 
-With --shardy it compares the chains with the origins and steps that the Shardy of jaxlib records with its debugging
-options, and exits with 1 where they differ in a way that is not known.
+--shardy compares the chains with the origins and steps that jaxlib's Shardy records with its debugging options, and
+exits with 1 if they differ in an unknown way.
 """
 
 from __future__ import annotations

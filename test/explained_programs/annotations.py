@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs of which an argument gets another sharding, in the text and as a change."""
+"""Random programs in which the sharding of an argument changes, in the text and as a change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Annotated:
 
 
 def annotated_at_random(seed: str, axes: tuple[int, int] = (1, 3)) -> Annotated:
-    """Returns a random program with a random change, always the same for a seed."""
+    """Returns a random program with a random change, which the seed determines."""
     random = Random(seed)
     while True:
         text = program(f"{seed}/{random.random()}", scale=Scale.of(*axes)).write()
@@ -66,7 +66,7 @@ Costs = tuple[int, list[tuple[str, int]]]
 
 
 def costs_of_change(one: Annotated, target: str) -> Costs | None:
-    """Returns what a change is predicted to cost; None where the program cannot be partitioned with it."""
+    """Returns the predicted costs of a change, or None if the program with the change cannot be partitioned."""
     module = mlir_shard.parse(one.before)
     try:
         found = what_if(module, [Change.read(one.change)], collectives=target, sources={"-": one.before})
@@ -76,7 +76,7 @@ def costs_of_change(one: Annotated, target: str) -> Costs | None:
 
 
 def costs_of_text(text: str, target: str) -> Costs | None:
-    """Returns what a program costs that the pipeline partitions; None where it cannot be."""
+    """Returns the costs of a program, or None if it cannot be partitioned."""
     module = mlir_shard.parse(text)
     try:
         mlir_shard.run(module, f"builtin.module(spmd-pipeline{{collectives={target} remarks-above=none}})")

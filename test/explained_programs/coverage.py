@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is explained of one program, and whether its local program is the one without explanations."""
+"""Counts explained axes and collectives of a program, and checks that explanations do not change the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Coverage:
 
 
 def coverage(text: str, collectives: str, name: str = "-") -> tuple[Coverage, list[str]]:
-    """Returns the counts of a program, and what is not explained in words."""
+    """Returns the counts of a program, and descriptions of its unexplained axes and collectives."""
     try:
         module = mlir_shard.parse(text, create_context(), name)
     except mlir_shard.ParseError:

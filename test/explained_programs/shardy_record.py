@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A propagation as it is traced here, and what Shardy's debugging attributes record of the same."""
+"""A traced propagation of this project, and the record of the same propagation in Shardy's debugging attributes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from mlir_shard.transforms.propagate.read_module import ModuleReader
 from mlir_shard.transforms.shardings import Side, attributes_of, shardings_of
 
 PROPAGATION = "sdy-user-priority-propagate"
-# What Shardy prints of memory that it has not set.
+# Shardy's output for uninitialized memory.
 _NO_ORIGIN = re.compile(r": \d+")
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A propagation here: the module, as it was read and traced, and the chains."""
+    """A propagation by this project: the module, as it was read and traced, and the chains."""
 
     module: Any
     reader: ModuleReader
@@ -57,7 +57,8 @@ class Traced:
         return _op_names(self.reader.arrays)
 
     def result_of_function(self, function: int, index: int) -> int:
-        """The number of the tensor of a result of a function, given by the number of its op; 0 if it has none."""
+        """Returns the number of the tensor of a function's result, by the number of the function's op; 0 without
+        one."""
         reader = self.reader
         return next((reader.first_result + n for n, key in enumerate(reader.results) if key == (function, index)), 0)
 
@@ -89,15 +90,15 @@ def traced(text: str, annotated: Collection[tuple[str, int]]) -> Traced:
 
 
 _Move = tuple[int, str, str]
-"""The number of an op, and the roles of the source and the target of an axis that goes through it, `operand 0`."""
+"""The number of an op, and the roles, such as `operand 0`, of the source and the target of an axis that it moves."""
 
 
 class Recorded:
-    """What Shardy recorded, by the numbers that ops and tensors have in the propagation here."""
+    """Shardy's record, by the numbers of ops and tensors in the propagation by this project."""
 
     def __init__(self, text: str, traced: Traced) -> None:
         self._traced = traced
-        # The arrays refer to it.
+        # The arrays refer to the module, which must live as long.
         self._module = mlir_shard.parse(text, mlir_shard.create_context())
         self._arrays = ModuleArrays(self._module.operation)
 
@@ -107,7 +108,7 @@ class Recorded:
         return _op_names(self._arrays)
 
     def sharding(self, tensor: Tensor) -> TensorSharding | None:
-        """The sharding of a tensor."""
+        """Returns the sharding of a tensor."""
         reader = self._traced.reader
         if tensor.number >= reader.first_result:
             function, index = reader.results[tensor.number - reader.first_result]
@@ -116,13 +117,13 @@ class Recorded:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        """How origins call constraints and manual computations, by the number of the op."""
+        """The names of constraints and manual computations in origins, by the number of the op."""
         found = {op: name_of(self._arrays.operation(op)) for op in range(len(self._arrays))}
         return {op: name for op, name in found.items() if name is not None}
 
     @cached_property
     def origins(self) -> Mapping[int, Mapping[str, str]]:
-        """The origins of the axes of tensors, with `self` replaced by what it stands for."""
+        """The origins of the axes of tensors, with `self` resolved."""
         found: dict[int, Mapping[str, str]] = {}
         uses, distinct = self._arrays.attributed(SHARDING_ORIGINS)
         for op, number in uses:
@@ -147,7 +148,7 @@ class Recorded:
                 yield tensor, _read(attributes[SHARDING_ORIGINS], output_origin(index))
 
     def own_origin(self, op: int) -> str:
-        """What `self` stands for in the origins of a constraint, or of an edge of a manual computation."""
+        """Returns the meaning of `self` in the origins of a constraint, or of an edge of a manual computation."""
         if self.op_names[op] != EDGE:
             return self.names.get(op, "")
         value = self._arrays.operation(op).operands[0]
@@ -158,7 +159,7 @@ class Recorded:
 
     @cached_property
     def steps(self) -> Mapping[_Move, list[tuple[int, AxisRef]]]:
-        """The steps of each move, with the axis that each is of."""
+        """The steps of each move, with the axis of each step."""
         found: dict[_Move, list[tuple[int, AxisRef]]] = {}
         uses, distinct = self._arrays.attributed(PROPAGATION_EDGES)
         of_ops = [(op, distinct[number]) for op, number in uses]
@@ -176,7 +177,7 @@ class Recorded:
         return found
 
     def first_step(self, tensor: int, axis: AxisRef) -> int | None:
-        """The first step that brought an axis to a tensor, or a part of it if no step brought all; None if none did."""
+        """Returns the first step that moved an axis, or else a part of it, to a tensor; None without such a step."""
         trace = self._traced.trace
         found = [
             (moved != axis, step)
@@ -207,7 +208,7 @@ def _read(attribute: Any, own: str) -> Mapping[str, str]:
 
 
 def origin_of(origins: Mapping[str, str], axis: AxisRef) -> str | None:
-    """The origin of an axis, or of one with the same name that it was split from or merged of; None if it has none."""
+    """Returns the origin of an axis, or of one with the same name that it was split from or merged of, or None."""
     name = str(axis).replace('"', "")
     full = name.partition(":")[0]
     found = next((origins[one] for one in (name, *origins) if one in origins and one.partition(":")[0] == full), None)

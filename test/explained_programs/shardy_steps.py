@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where Shardy's debugging attributes say that axes are from, beside the chains of explanations.
+"""Compares the origins of axes in Shardy's debugging attributes with the chains of explanations.
 
-Both sides propagate the same module: what the pipeline makes of a program up to propagation, without dead code.
+Both sides propagate the same module: a program after the passes of the pipeline before propagation, without dead code.
 `debug-sharding-origins` gives the origin of each axis of a tensor, `debug-propagation-edge-sharding` the steps through
-each op. A chain agrees if it begins at that origin and each of its steps is one of Shardy's, with its number, through
-the same op and between the same tensors, and if the last of them is the first that brings the axis to the tensor.
+each op. A chain agrees if it begins at that origin, if each of its steps is one of Shardy's, with its number, through
+the same op and between the same tensors, and if its last step is the first that moves the axis to the tensor.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Agreement:
     """Counts of axes of tensors.
 
     Attributes:
-        programs: those compared; refused: others, by the reason in words.
-        otherwise_sharded: tensors that Shardy shards otherwise, whose axes are not counted.
-        axes: of dimensions of tensors.
-        same_steps: those that came by the same steps; other_steps: by other ones, by the kind of difference.
-        same_origins: those that have the same origin; other_origins: another one, by the kind of difference;
-            without_origin: those from annotations of ops, for which Shardy has no origins.
-        lines: what is of no known kind, in words.
+        programs: the compared programs; refused: the other programs, by reason.
+        otherwise_sharded: tensors that Shardy shards differently, whose axes are not counted.
+        axes: the compared axes of dimensions of tensors.
+        same_steps: axes with the same steps; other_steps: axes with different steps, by the kind of difference.
+        same_origins: axes with the same origin; other_origins: axes with different origins, by the kind of difference;
+            without_origin: axes from annotations of ops, for which Shardy has no origins.
+        lines: descriptions of the differences of unknown kinds.
     """
 
     programs: int = 0
@@ -82,8 +82,8 @@ class Agreement:
 
 @dataclass
 class _BeforePropagation(Instrumentation):
-    """Keeps the module before propagation, and which arguments of functions had shardings before constraints gave
-    them to others."""
+    """Keeps the module before propagation, and the arguments of functions that had shardings before constraints were
+    applied to them."""
 
     text: str | None = None
     annotated: frozenset[tuple[str, int]] = frozenset()
@@ -103,7 +103,7 @@ def _annotated(module: Any) -> Iterator[tuple[str, int]]:
 
 
 def agreement(text: str, shardy: Shardy) -> Agreement:
-    """Compares the chains of a program with what Shardy records."""
+    """Compares the chains of a program with Shardy's record."""
 
     def refused(why: str) -> Agreement:
         return Agreement(refused=Counter([why]))
@@ -142,7 +142,7 @@ def agreement(text: str, shardy: Shardy) -> Agreement:
 
 
 class _Comparison:
-    """The chains of one propagation beside what Shardy recorded of it."""
+    """A comparison of the chains of one propagation with Shardy's record."""
 
     def __init__(self, traced: Traced, theirs: Recorded, has_origins: bool) -> None:
         self._traced, self._theirs, self._has_origins = traced, theirs, has_origins
@@ -215,7 +215,7 @@ class _Comparison:
         return sum(node.operands[0] in returned for node in returns) > 1
 
     def _names_around(self, tensor: Tensor) -> Iterator[str]:
-        """What Shardy calls the annotations of a tensor, those of ops around it and of results of its function too."""
+        """Yields Shardy's names of the annotations of a tensor, of ops around it, and of results of its function."""
         reader, names = self._traced.reader, self._theirs.names
         number = tensor.number
         if number >= reader.first_result:
@@ -238,7 +238,7 @@ class _Comparison:
         return any(step == link.step and moved.overlaps(axis) for step, moved in self._theirs.steps.get(move, ()))
 
     def _has_move(self, link: Link, axis: AxisRef) -> bool:
-        """Whether the axis goes between the tensors of a step through its op, in whichever step."""
+        """Returns True if any step moves the axis through the same op between the same tensors."""
         move = (self._op_of(link), link.source_role, link.target_role)
         return any(moved.overlaps(axis) for _, moved in self._theirs.steps.get(move, ()))
 
@@ -253,7 +253,7 @@ class _Comparison:
         return next((node.op for node in found if trace.place(trace.owner(node.op)) == link.place), -1)
 
     def _origin(self, chain: Chain, of: Tensor) -> str:
-        """How Shardy calls the annotation of the tensor that a chain begins at, empty if it has no name for it."""
+        """Returns Shardy's name of the annotation of a chain that begins at a tensor, or an empty text."""
         kind, place = chain.annotation.kind, chain.annotation.place
         if kind is AnnotationKind.ARGUMENT:
             return input_origin(of.index)

@@ -1,15 +1,17 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small models from JAX and PyTorch through both targets, as a table.
+"""Partitions small models from JAX and PyTorch for both targets, and prints the results as a table.
 
     python -m model_zoo [NAME ...] [--only-bytes | --memory]
 
-For each: the bytes that a device receives, each collective counted once, in the local program of both targets and in
-what XLA compiles; whether the `shard` program on MPI and the StableHLO program on PJRT give the results without
-sharding. Models of PyTorch are there in StableHLO, and in linalg and tosa for the `shard` target.
-With --memory: the bytes that a device is predicted to need on PJRT and on MPI, beside what XLA states of the compiled
-program and what the program of MPI allocates, without constants; 1 where one is off and it is not known why.
-Exits with 1 where something fails that is not known to, or a target receives more than XLA's program.
+The table has, for each model, the bytes that a device receives, with each collective counted once, in the local program
+of both targets and in XLA's compiled program; and the errors of the `shard` program on MPI and of the StableHLO program
+on PJRT, whose results are compared with those without sharding. Models of PyTorch are lowered to StableHLO, and to
+linalg and tosa for the `shard` target.
+Exits with 1 if a model fails, or if a target receives more than XLA's program for an unknown reason.
+With --memory: the predicted bytes of a device on PJRT and on MPI, compared with the bytes that XLA states for the
+compiled program and that the program of MPI allocates, without constants. Exits with 1 if a prediction is not close for
+an unknown reason.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def load_models() -> None:
 
 
 def memory_table(names: Iterable[str]) -> int:
-    """Prints predicted memory beside what is needed."""
+    """Prints predicted memory and needed memory."""
     sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from model_zoo.memory import Compared, compare, summary
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models in JAX as programs, with what JAX makes of them."""
+"""Lowers models in JAX to programs, and computes their expected results by JAX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def measured(model: Model) -> Measured:
 
 
 def lowered(model: Model) -> Any:
-    """Returns what `jax.jit(...).lower(...)` does, on virtual devices of the CPU."""
+    """Returns the result of `jax.jit(...).lower(...)`, on virtual devices of the CPU."""
     shape = tuple(model.mesh.values())
     devices = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
     mesh = jax.sharding.Mesh(devices, tuple(model.mesh))
@@ -39,7 +39,7 @@ def lowered(model: Model) -> Any:
 
 
 def expected(model: Model) -> list[Any]:
-    """Returns the results of the function on one device, or on all where it names them."""
+    """Returns the results of the function on one device, or on all devices if it names them."""
     if model.names_devices:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(lowered(model).compile()(*model.arguments))]
     names = tuple(model.mesh)

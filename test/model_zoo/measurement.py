@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a model of the zoo becomes: bytes of both targets and of XLA, and whether its results are right."""
+"""Measures a model of the zoo: the received bytes of both targets and of XLA, and the errors of its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = {"shard": "mpi", "stablehlo": "pjrt"}
 
 @dataclass
 class Measurement:
-    """What became of a model; `bytes` has what a device receives, by target and for XLA, `errors` what failed."""
+    """The measurement of a model: `bytes` are those that a device receives, by target and for XLA."""
 
     model: Model | TorchModel
     bytes: dict[str, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Measurement:
 
     @property
     def is_more_than_xla(self) -> bool:
-        """Whether a target receives more than XLA's program, and it is not known why."""
+        """True if a target receives more than XLA's program for an unknown reason."""
         most = self.bytes.get("xla")
         return (
             most is not None
@@ -37,7 +37,7 @@ class Measurement:
 
     @property
     def notes(self) -> str:
-        """A line for each error, and why it is more than XLA's program receives."""
+        """A line for each error, and the reason for receiving more than XLA's program."""
         known = [f"more than XLA: {self.model.unlike_xla}"] if self.model.unlike_xla else []
         return "\n".join([*(f"{stage}: {error}" for stage, error in self.errors.items()), *known])
 
@@ -46,7 +46,7 @@ class Measurement:
 def _recorded(errors: dict[str, str], stage: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # Whatever fails is what the zoo is to show.
+    except Exception as error:  # The zoo shows every failure.
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         errors[stage] = next((line for line in lines if "error" in line), lines[0])
 
@@ -93,7 +93,7 @@ def _check(measured: Measured, target: str, wanted: Sequence[Any], tolerance: fl
 
 
 def check_results(results: Sequence[Any], wanted: Sequence[Any], tolerance: float | None) -> None:
-    """Raises ValueError where a result is wrong, relative to its size; by default, what rounding changes is not."""
+    """Raises ValueError if the relative error of a result exceeds `tolerance`, by default that of rounding."""
     for number, (result, exact) in enumerate(zip(results, wanted, strict=True)):
         got, right = np.asarray(result).astype(np.complex128), exact.astype(np.complex128)
         scale = max(float(np.abs(right).mean()), 1e-30)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory that is predicted for models of the zoo, beside what their compiled programs need."""
+"""Compares the memory that is predicted for models of the zoo with the memory of their compiled programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.runtime.program import Lowered, Program
 from model_zoo.program import Model, TorchModel
 
 CLOSE: dict[Engine, float] = {"pjrt": 0.05, "mpi": 0.1}
-"""How far a prediction may be off that counts as close."""
+"""The maximum relative difference of a close prediction."""
 _NESTED = "pads and concatenations in one another are fused in other ways"
 _LOOPS = "what loops carry is copied at other places"
 _ORDER = "kernels run in another order"
@@ -41,13 +41,13 @@ OFF: dict[Engine, dict[str, str]] = {
         "game_of_life": "a select of which a part is sent is computed again where it is read, from padded tensors",
     },
 }
-"""Why predictions likely are not close: for XLA from its buffer assignment, but for those with `_LOOPS`."""
+"""Likely reasons of predictions that are not close, found in XLA's buffer assignment except those with `_LOOPS`."""
 _COLLECTIVES: dict[Engine, str] = {"pjrt": "stablehlo", "mpi": "shard"}
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is predicted, and what the compiled program needs: with XLA as it states that, on MPI what it allocates."""
+    """The predicted memory and that of the compiled program, as XLA states it or as the MPI program allocates it."""
 
     model: str
     engine: Engine
@@ -56,22 +56,22 @@ class Compared:
 
     @property
     def off(self) -> float:
-        """The difference, relative to what is needed."""
+        """The difference, relative to the needed memory."""
         return self.predicted / self.needed - 1
 
     @property
     def is_close(self) -> bool:
-        """Whether that is within `CLOSE`."""
+        """True if the difference is within `CLOSE`."""
         return abs(self.off) <= CLOSE[self.engine]
 
     @property
     def reason(self) -> str:
-        """Why it is not close, if that is so and it is known."""
+        """The known reason if the prediction is not close, otherwise empty."""
         return "" if self.is_close else OFF[self.engine].get(self.model, "")
 
 
 def compare(name: str, model: Model | TorchModel, engine: Engine) -> Compared | None:
-    """Compiles a model for an engine; None where it has no program for it, or needs an unknown amount."""
+    """Compiles a model for an engine; None if the engine has no program for it, or if the needed memory is unknown."""
     from runtime import in_process
 
     collectives = _COLLECTIVES[engine]
@@ -98,7 +98,7 @@ def _stated(program: Program, predicted: list[int]) -> int:
 
 
 def summary(found: Iterable[Compared], engine: Engine) -> str:
-    """How many predictions for an engine are close."""
+    """Returns the number of close predictions for an engine as text."""
     of_engine = [one for one in found if one.engine == engine]
     close = sum(one.is_close for one in of_engine)
     share = f"{close} of {len(of_engine)}"

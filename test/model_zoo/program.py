@@ -27,15 +27,15 @@ class Model:
 
     Attributes:
         name: unique in the zoo.
-        function: what `jax.jit` takes; called where `mesh` is JAX's current mesh.
+        function: the function for `jax.jit`, which is called with `mesh` as JAX's current mesh.
         arguments: pytrees of arrays.
         mesh: the size of each axis; the product is at most `DEVICES`.
-        in_specs: for each argument.
-        out_specs: for the results, None where they are left to propagation.
-        tolerance: relative, where rounding adds up to more than usual.
-        unlike_xla: why a target receives more bytes than XLA's program, where that is known.
-        names_devices: whether the function says what each device does, so that one device cannot run it.
-        targets: those that its program is partitioned for.
+        in_specs: the specs of each argument.
+        out_specs: the specs of the results, or None to leave them to propagation.
+        tolerance: the maximum relative error, if rounding errors are larger than usual.
+        unlike_xla: the reason why a target receives more bytes than XLA's program, if known.
+        names_devices: whether the function specifies the work of each device, so that one device cannot run it.
+        targets: the targets for which its program is partitioned.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Model:
     targets: tuple[str, ...] = TARGETS
 
     def measured(self) -> Measured:
-        """Lowers it with JAX."""
+        """Lowers the model with JAX."""
         from model_zoo.jax_models import measured
 
         return measured(self)
@@ -62,14 +62,14 @@ class TorchModel:
 
     Attributes:
         name: unique in the zoo.
-        function: what `mlir_shard.from_torch` takes.
+        function: the argument of `mlir_shard.from_torch`.
         arguments: pytrees of tensors.
         mesh: the size of each axis; the product is `DEVICES`.
-        in_specs: for each argument.
-        out_specs: for the results, None where they are left to propagation.
-        shard: specs of parameters, by name or pattern.
-        dialect: that of the program.
-        tolerance, unlike_xla: as of `Model`.
+        in_specs: the specs of each argument.
+        out_specs: the specs of the results, or None to leave them to propagation.
+        shard: the specs of parameters, by name or pattern.
+        dialect: the dialect of the program.
+        tolerance, unlike_xla: as in `Model`.
     """
 
     name: str
@@ -85,11 +85,11 @@ class TorchModel:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Those that its program is partitioned for."""
+        """The targets for which its program is partitioned."""
         return TARGETS if self.dialect == "stablehlo" else TARGETS[:1]
 
     def measured(self) -> Measured:
-        """Lowers it with `from_torch`."""
+        """Lowers the model with `from_torch`."""
         from model_zoo.torch_models import measured
 
         return measured(self)
@@ -97,12 +97,12 @@ class TorchModel:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured of a model: the text of its program, and functions that are called where they are needed.
+    """The measured parts of a model: the text of its program, and functions that are called on demand.
 
     Attributes:
         text: the global program.
         arrays: an input for each argument.
-        hlo: returns the text of what XLA compiles for the mesh.
+        hlo: returns the text of XLA's compiled program for the mesh.
         expected: returns the results without sharding.
     """
 
@@ -113,7 +113,7 @@ class Measured:
 
 
 MODELS: dict[str, Callable[[], Model | TorchModel]] = {}
-"""What makes each model, by name."""
+"""The functions that make the models, by name."""
 
 
 def model(function: Callable[[], Model]) -> Callable[[], Model]:
@@ -131,7 +131,7 @@ def torch_model(function: Callable[[], TorchModel]) -> Callable[[], TorchModel]:
 
 
 class Draw:
-    """Random arrays, the same for the same name."""
+    """Random arrays, which are equal for equal names."""
 
     def __init__(self, name: str) -> None:
         self._generator = np.random.default_rng(zlib.crc32(name.encode()))
@@ -141,7 +141,7 @@ class Draw:
         return (self._generator.standard_normal(shape) * scale).astype(np.float32)
 
     def weight(self, *shape: int) -> npt.NDArray[np.float32]:
-        """Returns weights that keep the variance of what is multiplied by them."""
+        """Returns weights that preserve the variance of the tensor that they are multiplied by."""
         fan_in = int(np.prod(shape[:-1])) if len(shape) > 2 else shape[0]
         return self.normal(*shape, scale=fan_in**-0.5)
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A few models of the zoo: bytes beside XLA's, results, and predicted memory. `python -m model_zoo` has all."""
+"""Tests a few models of the zoo: bytes against XLA's, results, and predicted memory. `python -m model_zoo` runs all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def zoo(*arguments: str) -> None:
-    """Runs the table in a process of its own, as virtual devices have to be there before JAX is imported."""
+    """Runs the table in a process of its own, because virtual devices must be set before JAX is imported."""
     command = [sys.executable, "-m", "model_zoo", *arguments]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

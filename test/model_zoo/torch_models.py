@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models in PyTorch as programs, with what PyTorch and XLA make of them."""
+"""Lowers models in PyTorch to programs, and computes their results by PyTorch and XLA's programs."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def imported(model: TorchModel, dialect: str) -> ms.Program:
 
 
 def expected(model: TorchModel, count: int) -> list[npt.NDArray[Any]]:
-    """Returns the results of the model, after `count` less these of new values of its buffers."""
+    """Returns the results of the model after the new values of its buffers, `count` in total."""
     results = list(map(_array, pytree.tree_leaves(model.function(*model.arguments))))
     buffers = dict(model.function.named_buffers()) if isinstance(model.function, torch.nn.Module) else {}
     return [*map(_array, list(buffers.values())[: count - len(results)]), *results]
 
 
 def compiled(text: str) -> str:
-    """Returns what XLA compiles of a program with shardings, for virtual devices of the CPU."""
+    """Returns XLA's compiled program for a program with shardings, for virtual devices of the CPU."""
     options = xla_client.CompileOptions()
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1

@@ -1,3 +1,3 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models in JAX: a file for each family."""
+"""Models in JAX, with a file for each family."""

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that say their collectives themselves, by `shard_map`, and parallel schedules."""
+"""Programs with explicit collectives, by `shard_map`, and parallel schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from model_zoo.program import Draw, Model, model
 
 
 def _varying(tree: Any, axis: str) -> Any:
-    """The values, which differ between the devices along an axis from now on."""
+    """Returns the values with types that vary along an axis."""
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(tree, axis, to="varying")
     return jax.lax.pvary(tree, axis)
@@ -22,7 +22,7 @@ def _varying(tree: Any, axis: str) -> Any:
 
 @model
 def ring_attention() -> Model:
-    """Blocks of keys and values go around a ring while queries stay."""
+    """Blocks of keys and values are passed around a ring while queries stay."""
     draw = Draw("ring_attention")
     devices = 8
 
@@ -56,7 +56,7 @@ def ring_attention() -> Model:
 
 @model
 def pipelined_layers() -> Model:
-    """A pipeline of stages, which pass microbatches on."""
+    """A pipeline of stages, which pass microbatches to their successors."""
     draw = Draw("pipelined_layers")
     stages, microbatches = 8, 4
 
@@ -89,7 +89,7 @@ def pipelined_layers() -> Model:
 
 @model
 def expert_exchange() -> Model:
-    """Tokens go to the devices of their experts, and back, by all-to-alls that the program says."""
+    """Tokens are exchanged with the devices of their experts by explicit all-to-alls."""
     draw = Draw("expert_exchange")
 
     def of_shard(weight: Any, x: Any) -> Any:

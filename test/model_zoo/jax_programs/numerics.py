@@ -210,7 +210,7 @@ def complex_propagation() -> Model:
 
 @model
 def conjugate_gradient() -> Model:
-    """A while loop whose condition goes by a sharded residual."""
+    """A while loop whose condition depends on a sharded residual."""
     draw = Draw("conjugate_gradient")
     half = draw.normal(64, 64, scale=0.1)
 

@@ -64,7 +64,7 @@ def bidirectional_gru() -> Model:
 
 @model
 def selective_state_space() -> Model:
-    """A Mamba layer by an associative scan along a sequence that is not sharded."""
+    """A Mamba layer by an associative scan along an unsharded sequence."""
     draw = Draw("selective_state_space")
     width, states = 32, 4
     weights = {
@@ -102,7 +102,7 @@ def selective_state_space() -> Model:
 
 @model
 def linear_attention() -> Model:
-    """Cumulative sums along a sequence that is sharded."""
+    """Cumulative sums along a sharded sequence."""
     draw = Draw("linear_attention")
 
     def forward(query: Any, key: Any, value: Any) -> Any:
@@ -116,7 +116,7 @@ def linear_attention() -> Model:
 
 @model
 def beam_search_step() -> Model:
-    """The best continuations of each beam, and the beams that they belong to."""
+    """The best continuations of each beam, and the beams of these continuations."""
     draw = Draw("beam_search_step")
 
     def step(scores: Any, logits: Any, tokens: Any) -> Any:
@@ -133,7 +133,7 @@ def beam_search_step() -> Model:
 
 @model
 def nucleus_sampling() -> Model:
-    """Sorted probabilities, their cumulative sum, and a draw from what is left."""
+    """Sorted probabilities, their cumulative sum, and a draw from the remaining ones."""
     draw = Draw("nucleus_sampling")
 
     def sample(logits: Any, noise: Any) -> Any:

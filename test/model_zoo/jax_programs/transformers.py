@@ -40,7 +40,7 @@ def _normalized(x: Any, weight: Any) -> Any:
 
 
 def _rotated(x: Any) -> Any:
-    """Rotary position embedding of (batch, sequence, heads, width of a head)."""
+    """Applies rotary position embedding to (batch, sequence, heads, width of a head)."""
     half = x.shape[-1] // 2
     angles = jnp.arange(x.shape[1])[:, None] / 10000 ** (jnp.arange(half) / half)
     cos, sin = jnp.cos(angles)[:, None, :], jnp.sin(angles)[:, None, :]
@@ -72,7 +72,7 @@ def _language_loss(parameters: Any, tokens: Any, targets: Any) -> Any:
 
 
 def _adam(parameters: Any, gradient: Any, state: Any) -> tuple[Any, Any]:
-    """AdamW with its first step's correction."""
+    """A step of AdamW, with the bias correction of the first step."""
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state[0], gradient)
     second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, state[1], gradient)
     updated = jax.tree.map(
@@ -95,7 +95,7 @@ def _zeros_like(tree: Any) -> Any:
 
 @model
 def decoder_adamw() -> Model:
-    """A train step, tensor and data parallel."""
+    """A train step with tensor and data parallelism."""
     draw = Draw("decoder_adamw")
     parameters = _language_model(draw)
     specs = {"embedding": P(), "layers": [_TENSOR_PARALLEL] * 2, "head": P(None, "model")}
@@ -159,7 +159,7 @@ def llama_block() -> Model:
 
 @model
 def scanned_remat_decoder() -> Model:
-    """A train step whose layers are one scan of a rematerialized function."""
+    """A train step with its layers in one scan of a rematerialized function."""
     draw = Draw("scanned_remat_decoder")
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(_layer(draw) for _ in range(3)))
     specs = jax.tree.map(lambda spec: P(None, *spec), _TENSOR_PARALLEL, is_leaf=lambda one: isinstance(one, P))
@@ -225,7 +225,7 @@ def greedy_generation() -> Model:
 
 @model
 def mixture_of_experts() -> Model:
-    """A layer of experts, each token to two, by one-hot dispatch, with its gradient."""
+    """A layer of experts with its gradient, in which one-hot dispatch sends each token to two experts."""
     draw = Draw("mixture_of_experts")
     experts = 8
 

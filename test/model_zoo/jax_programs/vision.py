@@ -58,7 +58,7 @@ def _resnet_weights(draw: Draw) -> dict[str, Any]:
 
 @model
 def resnet() -> Model:
-    """A gradient of a residual network with batch normalization, data parallel."""
+    """The gradient of a residual network with batch normalization, data parallel."""
     draw = Draw("resnet")
     weights = _resnet_weights(draw)
     arguments = (weights, draw.normal(16, 32, 32, 3), draw.integers(10, (16,)))
@@ -67,7 +67,7 @@ def resnet() -> Model:
 
 @model
 def resnet_in_space() -> Model:
-    """The same with images sharded in height, too."""
+    """The gradient of a residual network, with images also sharded in height."""
     draw = Draw("resnet_in_space")
     weights = _resnet_weights(draw)
     arguments = (weights, draw.normal(4, 32, 32, 3), draw.integers(10, (4,)))
@@ -106,13 +106,13 @@ def _kernel_gradient(name: str, stride: int) -> Model:
 
 @model
 def kernel_gradient() -> Model:
-    """The gradient of a kernel with images sharded in both dimensions of space."""
+    """The gradient of a kernel, with images sharded in both dimensions of space."""
     return _kernel_gradient("kernel_gradient", 1)
 
 
 @model
 def strided_kernel_gradient() -> Model:
-    """The same with stride 2."""
+    """The gradient of a kernel of stride 2, with images sharded in both dimensions of space."""
     return _kernel_gradient("strided_kernel_gradient", 2)
 
 
@@ -147,7 +147,7 @@ def average_pool_gradient() -> Model:
 
 @model
 def unet() -> Model:
-    """Down, up by a transposed convolution, and a skip connection; its gradient, sharded in space."""
+    """The gradient of downsampling, upsampling by a transposed convolution, and a skip connection, sharded in space."""
     draw = Draw("unet")
     weights = {
         "down": draw.weight(3, 3, 4, 8),

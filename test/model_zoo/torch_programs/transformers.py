@@ -18,7 +18,7 @@ GRID = {"data": 2, "model": 4}
 
 
 class RmsNorm(nn.Module):
-    """As in Llama, without `nn.RMSNorm`, which versions of torch lower differently."""
+    """The norm of Llama, without `nn.RMSNorm`, whose lowering depends on the version of torch."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class RmsNorm(nn.Module):
 
 
 def rotated(x: Any) -> Any:
-    """Rotary position embedding of (batch, heads, positions, features)."""
+    """Applies rotary position embedding to (batch, heads, positions, features)."""
     half = x.shape[-1] // 2
     frequencies = 1e4 ** (-torch.arange(half, dtype=torch.float32) / half)
     angles = torch.outer(torch.arange(x.shape[-2], dtype=torch.float32), frequencies)
@@ -68,14 +68,14 @@ MEGATRON = {
 
 @torch_model
 def torch_llama_block() -> TorchModel:
-    """Megatron's two all-reduces, and nothing else."""
+    """The program has exactly Megatron's two all-reduces."""
     torch.manual_seed(0)
     return TorchModel("", LlamaBlock(), (torch.randn(4, 8, 32),), GRID, (P("data"),), None, MEGATRON)
 
 
 @torch_model
 def torch_encoder_layer() -> TorchModel:
-    """PyTorch's own, with the perceptron sharded as by Megatron and attention by data."""
+    """PyTorch's encoder layer, with the perceptron sharded as by Megatron and attention by data."""
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
     shard = {"linear1.weight": P("model", None), "linear1.bias": P("model"), "linear2.weight": P(None, "model")}
@@ -98,7 +98,7 @@ class LanguageModel(nn.Module):
 
 @torch_model
 def torch_language_model_loss() -> TorchModel:
-    """The cross-entropy of a language model, data parallel: only sums of losses and of valid targets are moved."""
+    """The cross-entropy of a language model, data parallel: only sums of losses and of valid targets are reduced."""
     torch.manual_seed(0)
     model = LanguageModel()
     parameters = {name: one.detach() for name, one in model.named_parameters()}
@@ -113,7 +113,7 @@ def torch_language_model_loss() -> TorchModel:
 
 @torch_model
 def torch_sharded_vocabulary() -> TorchModel:
-    """The loss of logits of which the vocabulary is sharded."""
+    """The loss of logits with a sharded vocabulary."""
     torch.manual_seed(0)
     head, width, vocabulary = torch.randn(64, 32), 32, 64
 
@@ -126,7 +126,7 @@ def torch_sharded_vocabulary() -> TorchModel:
 
 @torch_model
 def torch_language_model_step() -> TorchModel:
-    """A step of training of everything but the embedding, whose gradient torch-mlir has in StableHLO alone."""
+    """A training step of all weights except the embedding, whose gradient torch-mlir lowers only to StableHLO."""
     torch.manual_seed(0)
     model = LanguageModel()
     trained = {name: one.detach() for name, one in model.named_parameters() if not name.startswith("embed")}

@@ -35,20 +35,20 @@ class Residual(nn.Module):
 
 @torch_model
 def torch_resnet() -> TorchModel:
-    """Inference, data parallel: nothing is moved."""
+    """Inference, data parallel, without communication."""
     torch.manual_seed(0)
     return TorchModel("", Residual().eval(), (torch.randn(16, 3, 16, 16),), DATA, (P("data"),))
 
 
 @torch_model
 def torch_resnet_training() -> TorchModel:
-    """The forward pass of training: means and variances of the batch are moved, and nothing else."""
+    """The forward pass of training communicates only means and variances of the batch."""
     torch.manual_seed(0)
     return TorchModel("", Residual().train(), (torch.randn(16, 3, 16, 16),), DATA, (P("data"),))
 
 
 class Lookups(nn.Module):
-    """A table with many rows, read by token and then by position."""
+    """A table with many rows, which are looked up by token and then by position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Lookups(nn.Module):
 
 @torch_model
 def torch_sharded_table() -> TorchModel:
-    """The rows of a table along one axis, tokens along the other: what is looked up is moved, not the table."""
+    """Table rows are sharded along one axis, tokens along the other; found rows are communicated, not the table."""
     torch.manual_seed(0)
     arguments = torch.randint(0, 512, (8, 6)), torch.randint(0, 6, (8, 6))
     mesh = {"data": 4, "model": 2}
@@ -80,7 +80,7 @@ class Recurrent(nn.Module):
 
 @torch_model
 def torch_lstm() -> TorchModel:
-    """Data parallel: nothing is moved."""
+    """Data parallel, without communication."""
     torch.manual_seed(0)
     return TorchModel("", Recurrent(), (torch.randn(16, 6, 16),), DATA, (P("data"),))
 
