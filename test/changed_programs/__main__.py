@@ -85,8 +85,7 @@ Programs = Iterator[tuple[str, str, str]]
 
 
 def compared(programs: Programs, vary: Vary, is_right: IsRight) -> Iterator[tuple[str, bool]]:
-    """Yields the names of the programs that have a variant and can be partitioned, and True if the difference is
-    right."""
+    """Yields the names of programs that have a variant and can be partitioned, and if the difference is right."""
     for name, text, collectives in programs:
         after = vary(text, Random(name), mlir_shard.create_context())
         found = None if after is None else difference(text, after, collectives)

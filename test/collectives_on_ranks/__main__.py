@@ -1,11 +1,11 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every collective along every selection of axes on every grid, and StableHLO's among drawn groups: from `test`,
+"""Runs every collective along every selection of axes on every grid, and StableHLO's in random groups. From `test`,
 
     python -m collectives_on_ranks [--ranks 6] [--seed 3] [--mpi mpirun.openmpi]
 
-prints for each number of ranks how many collectives ran and how many gave something else than their definition on
-NumPy arrays. Exits with 1 where one did.
+prints for each number of ranks the number of collectives, and the number of those whose results differ from their
+definitions on NumPy arrays. Exits with 1 if there are any.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One collective: its text, and what it has to give for the tensors of the devices."""
+"""One collective: its text, and its expected results for the tensors of the devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of a collective, and the axes it is along, in their order."""
+    """The grid of a collective, and its axes in the order of the collective."""
 
     shape: tuple[int, ...]
     axes: Axes
@@ -28,7 +28,7 @@ class Grid:
         return tuple(self.shape[axis] for axis in self.axes)
 
     def groups(self, axes: Axes | None = None) -> Groups:
-        """The device groups along `axes`, by default those of the collective."""
+        """Returns the device groups along `axes`, by default those of the collective."""
         mesh = Mesh([(f"a{axis}", size) for axis, size in enumerate(self.shape)])
         return device_groups([AxisRef(f"a{axis}") for axis in (self.axes if axes is None else axes)], mesh)
 
@@ -37,8 +37,8 @@ class Grid:
 class Case:
     """Operations on `{a}`, on the grid `@{g}`, that name their result `%{r}` and other values `%{r}_...`.
 
-    expected: the result's blocks, of the devices on which it is defined, for the argument's. Elements of the argument
-    are from 0 to `most`, or 1 to that where `least` is 1.
+    expected: computes the result's shards, on the devices for which it is defined, from the argument's shards. Elements
+        of the argument are from `least`, 0 or 1, to `most`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Case:
 
 
 def resized(spec: TensorSpec, changes: Sequence[tuple[int, float]]) -> TensorSpec:
-    """The type with dimensions multiplied."""
+    """Returns the type with some dimensions multiplied by factors."""
     shape = list(spec.shape)
     for dim, factor in changes:
         shape[dim] = round(shape[dim] * factor)

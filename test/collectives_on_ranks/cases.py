@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which collectives are tried: on every grid, along every selection of axes in every order, with drawn types."""
+"""The cases: collectives on every grid, along every selection of axes in every order, with random types."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _LARGE = TensorSpec((40_000,), "f64")
 
 
 def axes_in_every_order(grid: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Every selection of the axes of a grid, in every order; the first is empty."""
+    """Returns every selection of the axes of a grid, in every order; the first is empty."""
     return [axes for count in range(len(grid) + 1) for axes in permutations(range(len(grid)), count)]
 
 
 def every_case(ranks: int, seed: int) -> list[Case]:
-    """Cases on all grids of `ranks` devices: each collective along each selection of axes."""
+    """Returns cases on all grids of `ranks` devices: each collective along each selection of axes."""
     draw = random.Random(seed * 100 + ranks)
     cases: list[Case] = []
     for shape in GRIDS[ranks]:
         for axes in axes_in_every_order(shape):
             cases += _along(Grid(shape, axes), draw)
-    # More than what a sender may leave with MPI before anybody asks for it.
+    # The message is larger than MPI buffers without a receiver.
     cases.append(nearby_cases.ring(Grid((ranks,), (0,)), _LARGE, draw))
     return cases
 
 
 def some_cases(ranks: int, seed: int, count: int) -> list[Case]:
-    """About `count` of them, of each collective as many."""
+    """Returns about `count` cases, the same number for each collective."""
     by_name: dict[str, list[Case]] = {}
     for case in every_case(ranks, seed):
         by_name.setdefault(case.name, []).append(case)
@@ -54,7 +54,7 @@ def _along(grid: Grid, draw: random.Random) -> list[Case]:
     def argument() -> TensorSpec:
         return TensorSpec(draw.choice(SHAPES), draw.choice(ELEMENT_TYPES))
 
-    # Each collective has a shape and an element type of its own.
+    # Each collective has its own shape and element type.
     count = len(group_cases.of_shape(grid, (1,), "f32", draw))
     cases = []
     for place in range(count):

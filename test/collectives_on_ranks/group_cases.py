@@ -17,12 +17,12 @@ from mlir_shard.runtime.arrays import TensorSpec, is_float, numpy_dtype
 
 ARITHMETIC = ("sum", "product", "max", "min")
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
-# What an element may be converted to before it is reduced.
+# Types to which elements may be converted before a reduction.
 WIDER = {"f16": "f32", "bf16": "f64", "f32": "f64", "i8": "i32", "i16": "f32", "i32": "i64", "i1": "i32"}
 
 
 def of_shape(grid: Grid, shape: tuple[int, ...], element_type: str, draw: random.Random) -> list[Case]:
-    """One case of each collective; `shape` has dimensions, and what has to be divided is made so."""
+    """Returns one case of each collective. `shape` is not scalar, and is multiplied where it must be divisible."""
     local, size = TensorSpec(shape, element_type), prod(grid.sizes)
     dims = range(len(shape))
     dim, other = draw.choice(dims), draw.choice(dims)
@@ -98,7 +98,7 @@ def of_shape(grid: Grid, shape: tuple[int, ...], element_type: str, draw: random
 
 
 def _root(grid: Grid, draw: random.Random) -> tuple[int, tuple[str, str], str]:
-    """A device of the group: its number, its text with the constants that this needs, and their types."""
+    """Returns a device of the group: its number, its text with the constants that this needs, and their types."""
     numbers = [draw.randrange(size) for size in grid.sizes]
     texts, constants, types = [], "", ""
     for place, number in enumerate(numbers):

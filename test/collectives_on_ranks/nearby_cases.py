@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exchanges with neighbours, messages, and the indices by which a device knows where it is."""
+"""Exchanges with neighbours, messages, and the indices of devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlir_shard.runtime.arrays import TensorSpec
 
 
 def shift(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
-    """A shift along one of the axes."""
+    """Returns a shift along one of the axes."""
     axis = draw.choice(grid.axes)
     size, rotates = grid.shape[axis], draw.random() < 0.5
     offset = draw.randint(-size - 1, size + 1)
@@ -28,7 +28,7 @@ def shift(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
 
 
 def ring(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
-    """All devices send along an axis, and receive afterwards."""
+    """Returns a case in which all devices send along an axis, and receive afterwards."""
     axis = draw.choice([axis for axis in grid.axes if grid.shape[axis] > 1])
     size = grid.shape[axis]
     offset = draw.randrange(1, size)
@@ -53,7 +53,7 @@ def ring(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
 
 
 def pair(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
-    """In each group one device sends to another one; the receiver may not say from whom it wants to receive."""
+    """Returns a case in which one device of each group sends to another one; the receive may have no source."""
     groups, number = grid.groups(), list(np.ndindex(*grid.sizes))
     source, target = draw.sample(range(prod(grid.sizes)), 2)
     says = f" source = {list(number[source])}" if draw.random() < 0.6 else ""
@@ -83,7 +83,7 @@ def pair(grid: Grid, argument: TensorSpec, draw: random.Random) -> Case:
 
 
 def update_halo(grid: Grid, element_type: str, draw: random.Random) -> Case:
-    """Halos along two dimensions, one of which may be along more than one axis, or none."""
+    """Returns a halo update along two dimensions, one of which may be sharded on several axes, or on none."""
     axes = list(grid.axes)
     split = [axes[: len(axes) // 2], axes[len(axes) // 2 :]]
     draw.shuffle(split)
@@ -109,7 +109,7 @@ def _with_halo(
     halos: dict[int, tuple[int, int]],
     shape: tuple[int, ...],
 ) -> Blocks:
-    # Along the dimensions that come later in this exchange only what is inside moves.
+    # Only the interior is exchanged along the dimensions that come later in this exchange.
     inside = [slice(halos[d][0], shape[d] - halos[d][1]) if d in halos and d < dim else slice(None) for d in range(3)]
     below, above = halos[dim]
     end = shape[dim] - above
@@ -126,7 +126,7 @@ def _with_halo(
 
 
 def indices(grid: Grid) -> Case:
-    """Where a device is along the axes in their order, in the whole grid, and who is next to it along the axes."""
+    """Returns the position of a device along the axes in their order, and in the entire grid, and its neighbours."""
     rank, count = len(grid.shape), len(grid.axes)
     names = ", ".join(f"%{{r}}_{place}" for place in range(count))
     every = ", ".join(f"%{{r}}_all{axis}" for axis in range(rank))
@@ -151,7 +151,7 @@ def indices(grid: Grid) -> Case:
 
 
 def _position(grid: Grid) -> str:
-    """Text for the number of the device in its group, `%{r}_place`."""
+    """Returns the text that computes the number of the device in its group, `%{r}_place`."""
     own = [f"%{{r}}_own{place}" for place in range(len(grid.axes))]
     types = ", ".join(["index"] * len(own))
     lines = [

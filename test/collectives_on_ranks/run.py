@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running many cases in one program, on ranks."""
+"""Runs many cases in one program, on ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlir_shard.sharding.layout import Box
 
 @dataclass(frozen=True)
 class Failure:
-    """A case whose result is not what it is defined to be, on one device."""
+    """A case whose result differs from its definition on one device."""
 
     case: Case
     device: int
@@ -37,9 +37,9 @@ class Failure:
 
 
 def failures(cases: Sequence[Case], ranks: int, seed: int = 0, mpi: str = WHEEL) -> list[Failure]:
-    """Runs all cases by one mpiexec; the first device of each case that has something else is a failure.
+    """Runs all cases by one mpiexec. The first device with a wrong result in each case is a failure.
 
-    mpi: which MPI, see `MpiInstallation.find`.
+    mpi: the installation of MPI, see `MpiInstallation.find`.
     """
     engine, implementation = MpiEngine(SECONDS, mpi), MpiInstallation.find(mpi).implementation
     program = _program(cases, ranks, implementation)
@@ -56,7 +56,7 @@ def failures(cases: Sequence[Case], ranks: int, seed: int = 0, mpi: str = WHEEL)
 
 
 def module(cases: Sequence[Case]) -> str:
-    """The local module of the cases; its arguments and results have a first dimension of size 1, along the ranks."""
+    """Returns the local module of the cases, whose tensors have a first dimension of size 1, sharded on the ranks."""
     grids = list(dict.fromkeys(case.grid.shape for case in cases))
     lines = [f"shard.grid @g{place}(shape = {'x'.join(map(str, grid))})" for place, grid in enumerate(grids)]
     arguments = ", ".join(f"%in{place}: {_outer(case.argument)}" for place, case in enumerate(cases))
@@ -87,7 +87,7 @@ def _port(name: str, local: TensorSpec, ranks: int) -> Port:
 
 
 def _inputs(case: Case, ranks: int, seed: int) -> Blocks:
-    """Small numbers, by which every reduction is exact in every type, and different on every device."""
+    """Returns small numbers, which differ between devices and with which every reduction is exact in every type."""
     generator, spec = np.random.default_rng(seed), case.argument
     dtype = arrays.numpy_dtype(spec.element_type)
     most = 1 if spec.element_type == "i1" else case.most

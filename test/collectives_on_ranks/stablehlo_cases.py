@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""StableHLO's collectives, among groups of devices that are any lists, of one size or of several."""
+"""StableHLO's collectives, among groups of devices that are any lists, of equal or different sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ELEMENT_TYPES = (
     *("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>"),
     *("i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"),
 )
-# StableHLO gathers and scatters nothing that has no elements.
+# StableHLO does not gather or scatter tensors without elements.
 _WITH_ELEMENTS = ((5,), (1,), (2, 3), (3, 1), (2, 3, 2), (1, 1, 3))
 SHAPES = (*_WITH_ELEMENTS, (0, 3))
 _BY_NAME = {
@@ -30,14 +30,14 @@ _BY_NAME = {
     "or": "bitwise_or",
     "xor": "bitwise_xor",
 }
-# What an element may be converted to before it is reduced.
+# Types to which elements may be converted before a reduction.
 _WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64", "i8": "i32", "i16": "i64", "ui8": "ui32"}
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 _DEVICES = f"{_CHANNEL}, use_global_device_ids"
 
 
 def some_cases(ranks: int, seed: int, rounds: int) -> list[Case]:
-    """`rounds` cases of each collective, with drawn groups, types and shapes."""
+    """Returns `rounds` cases of each collective, with random groups, types and shapes."""
     draw = random.Random(seed * 100 + ranks)
     return [case for _ in range(rounds) for case in _round(Grid((ranks,), (0,)), draw)]
 
@@ -87,7 +87,7 @@ def _text(name: str, attributes: Sequence[str], argument: TensorSpec, result: Te
 
 
 def _region(element_type: str, *lines: str) -> str:
-    """A region that returns %c of %x and %y."""
+    """Returns a region that computes %c from %x and %y and returns it."""
     scalar = TensorSpec((), element_type)
     body = "\n    ".join([*lines, f"stablehlo.return %c : {scalar}"])
     return f"({{{{\n  ^bb0(%x: {scalar}, %y: {scalar}):\n    {body}\n  }}}}) "
@@ -98,7 +98,7 @@ def _by(combiner: str, element_type: str) -> str:
 
 
 def _sum_in_two_steps(element_type: str) -> str:
-    """A sum as no MPI has it: x - (-y), of truth values not (not x and not y)."""
+    """Returns a region for a sum that MPI does not have: x - (-y), or for truth values not (not x and not y)."""
     scalar = TensorSpec((), element_type)
     if element_type == "i1":
         negations = [f"%n{one} = stablehlo.not %{one} : {scalar}" for one in "xy"]
@@ -177,7 +177,7 @@ def _of_a_region(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
 
 
 def _of_two_tensors(grid: Grid, groups: Groups, local: TensorSpec) -> Case:
-    """The sums of two tensors, one behind the other."""
+    """Returns a case that sums two tensors, and concatenates the sums."""
     result, attributes = resized(local, [(0, 2)]), ", ".join([_groups_text(groups), _DEVICES])
     text = f"""%{{r}}_t = stablehlo.reverse {{a}}, dims = [0] : {local}
   %{{r}}_s:2 = "stablehlo.all_reduce"({{a}}, %{{r}}_t) <{{{{{attributes}}}}}> {_by("add", local.element_type)}

@@ -18,9 +18,9 @@ A comment of HTML in front of a block changes that:
 | `<!-- file: NAME -->` | the block is the contents of this file |
 | `<!-- output -->` | the block is part of the output of the last one that was executed |
 | `<!-- fails -->` | the commands end with a status other than 0 |
-| `<!-- not run: REASON -->` | the block is not checked, but for the files of the repository that its commands name |
+| `<!-- not run: REASON -->` | the block is not checked, except the files of the repository that its commands name |
 
-A comment of several lines whose first word is `python` or `sh` is such a block, which readers do not see.
+A comment of several lines whose first word is `python` or `sh` is a block of that language that is hidden from readers.
 
 In outputs, `…` stands for any text within a line, and alone in a line for any lines. The amount of white space and
 numbers with an exponent do not count. `blocks` reads pages, `output` compares outputs, `execution` executes.

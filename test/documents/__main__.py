@@ -15,7 +15,7 @@ from documents.execution import Failure, Page, enter
 
 
 def run(path: Path, server: str | None) -> int:
-    """Runs the blocks of a page and prints what they print; the exit status."""
+    """Runs the blocks of a page and prints their output; returns the exit status."""
     with TemporaryDirectory() as folder:
         try:
             page = Page(path)
@@ -37,7 +37,7 @@ def main() -> int:
     chosen = [path.resolve() for path in arguments.page or pages()]
     if len(chosen) == 1:
         return run(chosen[0], arguments.fork_server)
-    # A page has a process of its own.
+    # Each page runs in a process of its own.
     failed = [path.name for path in chosen if subprocess.run([sys.executable, "-m", "documents", path]).returncode]
     print(f"{len(chosen) - len(failed)} of {len(chosen)} pages are right", file=sys.stderr)
     return 1 if failed else 0

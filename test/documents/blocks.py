@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The code blocks of a page of Markdown, and how each is marked."""
+"""The code blocks of a page of Markdown, with their marks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Mark(Enum):
-    """What a comment in front of a block says about it."""
+    """The kind of a comment in front of a block."""
 
     NONE = ""
     FILE = "file"
@@ -25,7 +25,7 @@ class Mark(Enum):
 
 
 BARE = {Mark.OUTPUT, Mark.FAILS}
-"""Marks without text behind a colon."""
+"""Marks without text after a colon."""
 
 _COMMENT = re.compile(r"<!--\s*(?P<mark>[a-z ]+?)(?:: *(?P<text>[^\n]*?))?\s*-->\s*")
 _HIDDEN = re.compile(r"<!--\s*(?P<language>python|sh)\n(?P<text>.*?)\n?-->\s*", re.DOTALL)
@@ -33,7 +33,7 @@ _HIDDEN = re.compile(r"<!--\s*(?P<language>python|sh)\n(?P<text>.*?)\n?-->\s*", 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A code block: its language, its text, the line of the page in front of it, and its mark with the mark's text."""
+    """A code block: its language, its text, the line of the page in front of it, its mark and the mark's text."""
 
     language: str
     text: str
@@ -47,12 +47,12 @@ class PageError(Exception):
 
 
 def pages() -> list[Path]:
-    """The pages with code blocks to check: those of `docs`, and those beside it."""
+    """Returns the pages with code blocks to check: those in `docs` and in the root."""
     return [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 def blocks(page: Path) -> list[Block]:
-    """The blocks of a page in order, hidden ones included, without the directives of the site.
+    """Returns the blocks of a page in order, including hidden ones, without the directives of the site.
 
     Raises:
         PageError: A block is indented, has no language that can be checked and no mark, or a comment is not before a

@@ -35,14 +35,14 @@ _IN_REPOSITORY = re.compile(r"(?<![\w./-])(?:benchmarks|docs|test|tools|\.ci)/[\
 
 
 class Failure(Exception):
-    """A block does not do what the page says."""
+    """A block does not behave as stated on the page."""
 
 
 class Page:
     """A page whose blocks are executed one after the other.
 
     Attributes:
-        printed: What all blocks have printed.
+        printed: The output of all blocks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class Page:
         self.printed = ""
         self._blocks = blocks(path)
         self._last = ""
-        # The names of the blocks are those of a script: classes find the names in their annotations by it.
+        # Names have the module of a script, which classes use to resolve their annotations.
         self._main = types.ModuleType("__main__")
         source = path.read_text(encoding="utf-8")
         linecache.cache[self.name] = (len(source), None, source.splitlines(keepends=True), self.name)
@@ -92,13 +92,13 @@ class Page:
 
     def _execute(self, block: Block) -> str:
         printed = io.StringIO()
-        # So that lines are numbered as in the page.
+        # Lines are numbered as in the page.
         code = compile("\n" * block.line + block.text, self.name, "exec", dont_inherit=True)
         try:
             with contextlib.redirect_stdout(printed):
                 exec(code, self._main.__dict__)
         except Exception as error:
-            # Without the frame of this method.
+            # The traceback omits the frame of this method.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise Failure("".join(traceback.format_exception(error))) from None
         return printed.getvalue()
@@ -128,7 +128,7 @@ def _shell(commands: str, fails: bool) -> str:
 
 
 def _session(text: str) -> Iterator[tuple[str, str]]:
-    """The commands in a text of a terminal, each with its output."""
+    """Yields the commands in a text of a terminal, each with its output."""
     first, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
     if first.strip() or not parts:
         raise Failure("a block of the language console begins with `$`")
@@ -153,7 +153,7 @@ def _look_for_files(text: str) -> None:
 
 
 def enter(folder: Path, server: str | None) -> None:
-    """Brings the process into an empty folder, with the names of the repository and the commands of the project.
+    """Enters an empty folder, with links to the repository's folders and with the commands of the project.
 
     server: the address of a fork server that runs the commands; without one they are processes of their own.
     """
@@ -170,5 +170,5 @@ def enter(folder: Path, server: str | None) -> None:
         launcher.chmod(0o755)
     os.environ.update(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}", JAX_PLATFORMS="cpu", COLUMNS="120")
     os.chdir(folder)
-    # What a script has: modules that lie beside it.
+    # Scripts can import the modules in their folder.
     sys.path.insert(0, "")

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether the output of a block is what the page shows."""
+"""Compares the output of a block with that on the page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?e[-+]\d+")
 
 
 def missing_line(expected: str, actual: str, *, whole: bool) -> str | None:
-    """The first line of an expected output that the actual one does not have in its place, or None.
+    """Returns the first line of an expected output that the actual one does not have in its place, or None.
 
     Args:
         expected: The lines of the page.
-        actual: What the block printed.
-        whole: Whether that must be the whole output; otherwise it may begin and end anywhere in it.
+        actual: The output of the block.
+        whole: Whether that must be the entire output; otherwise it may begin and end anywhere in it.
     """
     lines = [line for line in expected.splitlines() if line.strip()]
     if _matches(lines, actual, whole):
@@ -28,7 +28,7 @@ def missing_line(expected: str, actual: str, *, whole: bool) -> str | None:
 
 
 def _matches(lines: list[str], actual: str, whole: bool) -> bool:
-    # Pages break lines that are too long for them, so any white space is like any other.
+    # Pages break lines that are too long for them, so all white space is equivalent.
     pattern, gap = "", r"\s*"
     for line in lines:
         if line.strip() == ANY:
@@ -42,6 +42,6 @@ def _matches(lines: list[str], actual: str, whole: bool) -> bool:
 
 
 def _pattern(word: str) -> str:
-    # Numbers with an exponent are errors of arithmetic and times, which depend on the processor.
+    # Numbers with an exponent are rounding errors and times, which depend on the processor.
     parts = [".*".join(map(re.escape, part.split(ANY))) for part in _NUMBER.split(word)]
     return _NUMBER.pattern.join(parts)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the project's modules as `python -m` does, in forks of one process that has imported all of them.
 
-Most of what a short run of a tool takes is importing the bindings and the passes. A command of `ForkServer.command`
-starts `client.py`, which passes its arguments, environment, working directory and file descriptors to the server, and
-ends as the fork ends. Where a fork would not be as a fresh process is, by an environment variable or a module on the
-path that an interpreter reads when it starts, the command replaces itself with a fresh process.
+Most of the time of a short run of a tool is for importing the bindings and the passes. A command of
+`ForkServer.command` starts `client.py`, which passes its arguments, environment, working directory and file descriptors
+to the server, and ends in the same way as the fork. If a fork would differ from a new process, because of an
+environment variable or a module on the path that an interpreter reads when it starts, the command replaces itself with
+a new process.
 
 Read `client.py`, `server.py` and `fork.py` in this order.
 """
@@ -25,7 +26,7 @@ _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from fork_server.server import main; "
     "sys.path.remove(sys.argv[1]); main(int(sys.argv[2]))"
 )
-# No threads, which a fork would not have, and what PJRT ranks start with: `mlir_shard.runtime.pjrt.executable`.
+# Threads would not exist in a fork. PJRT ranks start with the other variables: `mlir_shard.runtime.pjrt.executable`.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -37,11 +38,11 @@ _ENVIRONMENT = {
 class ForkServer:
     """A server that ends with this process, or when it is closed.
 
-    It imports nothing before the first request. `environment` is that in which most requests will be made.
+    It imports nothing before the first request. `environment` is the environment of most requests.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        # In Linux's abstract namespace: there is no file that could be left behind.
+        # Names in Linux's abstract namespace leave no file behind.
         self.address = f"mlir-shard-fork-server-{os.getpid()}-{secrets.token_hex(8)}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(f"\0{self.address}")
@@ -51,21 +52,21 @@ class ForkServer:
                 stdin=subprocess.PIPE,
                 env={**environment, **_ENVIRONMENT},
                 pass_fds=[listener.fileno()],
-                # What a terminal sends to all comes to the client, which passes it on.
+                # The client receives the signals of a terminal, and forwards them.
                 start_new_session=True,
             )
 
     def command(self, module: str) -> list[str]:
-        """What to run instead of `python -m module`."""
+        """Returns the command that replaces `python -m module`."""
         return command(self.address, module)
 
     def close(self) -> None:
-        """Ends the server, and the forks that there still are."""
+        """Ends the server and its remaining forks."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 def command(address: str, module: str) -> list[str]:
-    """What to run instead of `python -m module`, with the address of a server."""
+    """Returns the command that replaces `python -m module`, for the server at an address."""
     return [sys.executable, "-I", "-S", str(_FOLDER / "client.py"), address, module]

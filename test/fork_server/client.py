@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs a module as `python -m MODULE ARGUMENT...` does, in a fork of a server: `client.py ADDRESS MODULE ARGUMENT...`.
 
-It is started with `-I -S`, once for each command of a test, so it imports as little as can be: `_socket` and `_signal`
-are `socket` and `signal` without the enumerations, and `marshal` is there already.
+It is started with `-I -S`, once for each command of a test, so it imports as little as possible: `_socket` and
+`_signal` are `socket` and `signal` without the enumerations, and `marshal` is built in.
 """
 
 import _signal
@@ -13,14 +13,14 @@ import marshal
 import os
 import sys
 
-# Signals that a launcher or a terminal sends to end a process; they are for the fork.
+# Signals by which a launcher or a terminal ends a process; they are forwarded to the fork.
 _FORWARDED = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGUSR1, _signal.SIGUSR2)
 _NUMBER = 8
 _FRESH, _ELSEWHERE = 0, 2 ** (8 * _NUMBER) - 1
 
 
 def main() -> None:
-    """Ends as the fork ends: with its exit status, or by the signal that ended it."""
+    """Ends in the same way as the fork: with its exit status, or by the signal that ended it."""
     address, module, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
     ignored = [number for number in _FORWARDED if _signal.getsignal(number) == _signal.SIG_IGN]
     descriptors = _inherited()
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _request(address: str, descriptors: list[int], request: bytes) -> tuple[_socket.socket, int]:
-    """The connection to a server, and the process that it has forked."""
+    """Returns the connection to a server, and the process that it has forked."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect(f"\0{address}")
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", descriptors))]
@@ -50,14 +50,14 @@ def _request(address: str, descriptors: list[int], request: bytes) -> tuple[_soc
 
 
 def _inherited() -> list[int]:
-    """The file descriptors that a process started from here would have."""
+    """Returns the file descriptors that a process started from here would inherit."""
     numbers = []
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.get_inheritable(int(name)):
                 numbers.append(int(name))
         except OSError:
-            # That of the folder, which is closed by now.
+            # This is the descriptor of the folder, which is closed by now.
             continue
     return numbers
 
@@ -76,7 +76,7 @@ def _receive(connection: _socket.socket) -> int:
 def _end_by(number: int) -> None:
     import resource
 
-    # The fork has left a core where one is wanted.
+    # The fork has left a core file if one is wanted.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number != _signal.SIGKILL:
         _signal.signal(number, _signal.SIG_DFL)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a fork of the server to a process as `python -m` makes it."""
+"""Turns a fork of the server into a process as `python -m` starts it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
-# What an interpreter, its C library and what is imported read when they start. What only jax reads may be absent where
-# the server has it: who starts a process that loads jax sets that.
+# Variables that an interpreter, its C library and the imported modules read when they start. Those that only jax reads
+# may be absent from the request, because a process that loads jax gets them from the process that starts it.
 _READ_AT_START = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "LC_", "LANG", "MLIR_SHARD_HOST")
 _READ_BY_JAX = ("JAX_",)
 _APPLIED = ("PYTHONPATH", "PYTHONSAFEPATH")
-# As in the client.
+# The same signals as in the client.
 FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-# What Python ends with where it cannot write the rest of its output.
+# The exit status of Python if it cannot write the rest of its output.
 _FLUSH_FAILED = 120
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a client has been started with, and which of its signals are ignored."""
+    """The start of a client: its command, directory, environment and descriptors, and its ignored signals."""
 
     module: str
     arguments: list[str]
@@ -43,15 +43,15 @@ class Request:
 
     @property
     def loads_jax(self) -> bool:
-        """Whether it is for a process with devices of PJRT."""
+        """True if the request is for a process with devices of PJRT."""
         return self.module == "mlir_shard.runtime.launch.rank" and "pjrt" in self.arguments
 
     def variable(self, name: str) -> str:
-        """A variable of the environment, empty where it is not set."""
+        """Returns a variable of the environment, or an empty text if it is not set."""
         return os.fsdecode(self.environment.get(os.fsencode(name), b""))
 
     def path(self) -> list[str]:
-        """What comes on `sys.path` before what an interpreter has by itself."""
+        """Returns the entries of `sys.path` before those of the interpreter."""
         entries = [entry for entry in self.variable("PYTHONPATH").split(os.pathsep) if entry]
         is_safe = self.variable("PYTHONSAFEPATH") and sys.version_info >= (3, 11)
         directory = os.fsdecode(self.directory)
@@ -59,7 +59,7 @@ class Request:
 
 
 class Template:
-    """What the server was started with, and has imported since."""
+    """The environment and the path with which the server was started, and the modules that it has imported since."""
 
     def __init__(self) -> None:
         self._environment = _read_at_start(os.environ)
@@ -69,7 +69,7 @@ class Template:
         self._modules = {name for name in sys.modules if "." not in name} - {__package__}
 
     def fits(self, request: Request) -> bool:
-        """Whether a process started for a request would have imported what the server has."""
+        """Returns True if a process started for a request would have imported the same modules as the server."""
         environment = _read_at_start(
             {os.fsdecode(key): os.fsdecode(value) for key, value in request.environment.items()}
         )
@@ -82,12 +82,12 @@ class Template:
         return not any(self._modules & _modules_in(entry) for entry in path if entry not in self._path)
 
     def path(self, request: Request) -> list[str]:
-        """What `sys.path` is in a process started for a request."""
+        """Returns `sys.path` of a process started for a request."""
         return list(dict.fromkeys([*request.path(), *self._own_path]))
 
 
 def run(request: Request, descriptors: Sequence[int], template: Template) -> NoReturn:
-    """Makes this fork the process that was asked for, and ends as it does."""
+    """Turns this fork into the requested process, and ends in the same way."""
     _place_descriptors(descriptors, request.descriptors)
     os.chdir(request.directory)
     os.environb.clear()
@@ -102,7 +102,7 @@ def run(request: Request, descriptors: Sequence[int], template: Template) -> NoR
     sys.path[:] = template.path(request)
     sys.argv = [request.module, *request.arguments]
     importlib.invalidate_caches()
-    # Decided by the environment when it is first asked for.
+    # The environment determines the folder at its first use.
     tempfile.tempdir = None
     sys.modules.pop(request.module, None)
     _end(_execute(request.module))
@@ -117,7 +117,7 @@ def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _modules_in(folder: str) -> set[str]:
-    """The names of modules that can be imported from a folder, and of whatever else is there."""
+    """Returns the names of modules that can be imported from a folder, and of all other files in it."""
     try:
         return {name.partition(".")[0] for name in os.listdir(folder)}
     except OSError:
@@ -125,7 +125,7 @@ def _modules_in(folder: str) -> set[str]:
 
 
 def _place_descriptors(received: Sequence[int], wanted: Sequence[int]) -> None:
-    """Has the files as those numbers, and no others."""
+    """Moves the received files to the wanted numbers, and closes all other files."""
     above = max([*received, *wanted, 2]) + 1
     moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for number in received]
     os.closerange(0, above)
@@ -135,7 +135,7 @@ def _place_descriptors(received: Sequence[int], wanted: Sequence[int]) -> None:
 
 
 def _stream(number: int, name: str) -> TextIO:
-    """A standard stream as an interpreter makes it when it starts."""
+    """Returns a standard stream as an interpreter makes it when it starts."""
     like: Any = getattr(sys, f"__{name}__")
     raw = os.fdopen(number, "rb" if name == "stdin" else "wb", closefd=False)
     is_by_line = name == "stderr" or os.isatty(number)
@@ -145,7 +145,7 @@ def _stream(number: int, name: str) -> TextIO:
 
 
 def _execute(module: str) -> int:
-    """Runs a module as the main one; its exit status."""
+    """Runs a module as the main one, and returns its exit status."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as error:
@@ -163,7 +163,7 @@ def _execute(module: str) -> int:
 
 
 def _end(status: int) -> NoReturn:
-    """Ends as an interpreter does, but for taking apart what it has made, which takes longer than all else."""
+    """Ends as an interpreter does, but without destroying its objects, which takes longer than everything else."""
     threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -174,6 +174,6 @@ def _end(status: int) -> NoReturn:
             if stream is sys.stdout:
                 print(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr)
                 status = _FLUSH_FAILED
-    # Flushes what C and C++ have written, too.
+    # This also flushes the output of C and C++.
     ctypes.CDLL(None).exit(status)
     os._exit(status)

@@ -27,7 +27,7 @@ _MOST_DESCRIPTORS = 253
 _FRESH, _ELSEWHERE = 0, 2 ** (8 * _NUMBER) - 1
 _PROJECT = "mlir_shard"
 _ENGINE_OF_JAX = "mlir_shard.runtime.pjrt.executable"
-# They import torch, which no request needs.
+# These modules import torch, which no request needs.
 _OF_MODEL_EXPLORER = "mlir_shard.tools.model_explorer.main"
 _OF_TORCH = ("mlir_shard.frontend.from_torch", "mlir_shard.frontend.torch_import")
 _CHECKER = "filecheck.main"
@@ -36,7 +36,8 @@ _CHECKER = "filecheck.main"
 class Server:
     """Forks for requests on a listening socket until standard input ends.
 
-    Those that load jax go to a server of their own, a fork of this one: jax makes forks dearer.
+    Requests that load jax are forwarded to a separate server, a fork of this one, because jax makes forks more
+    expensive.
     """
 
     def __init__(self, listener: socket.socket, template: Template | None = None) -> None:
@@ -48,7 +49,7 @@ class Server:
         self._clients: dict[int, socket.socket] = {}
 
     def serve(self) -> None:
-        """Answers; ends the forks that there still are when nobody can ask any more."""
+        """Answers requests, and ends the remaining forks when standard input ends."""
         for end in (self._woken, self._waker):
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -93,7 +94,7 @@ class Server:
             self._selector.register(client, selectors.EVENT_READ, answer)
         for descriptor in descriptors:
             os.close(descriptor)
-        # Who asked may be gone by now.
+        # The client may have ended by now.
         with contextlib.suppress(OSError):
             client.sendall(answer.to_bytes(_NUMBER, "little"))
         if answer in (_FRESH, _ELSEWHERE):
@@ -115,7 +116,7 @@ class Server:
         os._exit(0)
 
     def _leave(self, *others: socket.socket) -> None:
-        """Closes in a fork what is the server's."""
+        """Closes the files of the server in a fork."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._selector.close()
@@ -156,14 +157,14 @@ class Server:
 
 
 def _is_own(client: socket.socket) -> bool:
-    """Whether a process of the same user asks: a name in the abstract namespace has no permissions."""
+    """Returns True if the client belongs to the same user: a name in the abstract namespace has no permissions."""
     credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     user: int = struct.unpack("3i", credentials)[1]
     return user == os.getuid()
 
 
 def _receive(client: socket.socket) -> tuple[Request, list[int]] | None:
-    """A request and the file descriptors that came with it; None where the client has ended in the middle."""
+    """Returns a request and the file descriptors received with it, or None if the client has ended in the middle."""
     descriptors = array.array("i")
     head, ancillary, _, _ = client.recvmsg(_NUMBER, socket.CMSG_SPACE(_MOST_DESCRIPTORS * descriptors.itemsize))
     for _, _, data in ancillary:
@@ -183,27 +184,28 @@ def _receive(client: socket.socket) -> tuple[Request, list[int]] | None:
 
 
 def _import_all() -> None:
-    """Imports what any request may need but jax, torch and Model Explorer, and sets up what a process sets up once."""
+    """Imports the modules that requests may need, except jax, torch and Model Explorer, and sets up global state."""
     if importlib.util.find_spec(_CHECKER.partition(".")[0]) is not None:
         importlib.import_module(_CHECKER)
     package = importlib.import_module(_PROJECT)
     for module in pkgutil.walk_packages(package.__path__, f"{_PROJECT}."):
         if module.name not in (_ENGINE_OF_JAX, _OF_MODEL_EXPLORER, *_OF_TORCH):
             importlib.import_module(module.name)
-    # What the second one keeps, later ones are made of: those of forks.
+    # Later contexts, including those of forks, reuse the data that the second one keeps.
     for _ in range(2):
         package.create_context()
     _share_memory()
 
 
 def _share_memory() -> None:
-    """Has the garbage collection of forks leave alone what there is: they share it as long as nobody writes to it."""
+    """Exempts existing objects from the garbage collection of forks, so that their memory stays shared until it is
+    written."""
     gc.collect()
     gc.freeze()
 
 
 def _pass_on(listener: socket.socket) -> None:
-    """Has the processes that a fork starts, such as ranks, be forks too."""
+    """Makes the processes that a fork starts, such as ranks, forks as well."""
     address = listener.getsockname()[1:].decode()
     python_process = importlib.import_module(f"{_PROJECT}.runtime.launch.python_process")
     python_process.python_command = functools.partial(command, address)

@@ -1,15 +1,16 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs inputs that nobody would write: from the folder `test`,
+"""Runs unusual inputs. From the folder `test`,
 
     python -m fuzzed_programs [--kind text programs faults] [--count 1000] [--seed 0] [--only NUMBERS] [--save FOLDER]
 
-prints each finding as it comes, then how many inputs there were and what came of them. Kind `text` is programs with
-mistakes in their text, kind `programs` valid ones of unusual parts. A finding is an internal error, a failure without
-an error, an error without a place, a pass that makes a program invalid, text that is not read as it was printed, a
-signal in our code, or no result in time. Exits with 1 where there is one. Signals in upstream's code are counted.
-Kind `faults` runs a program on ranks: processes are killed at random times, streams are closed, and there is no space
-or permission to write. A finding is then a traceback, a failure without an error, or something that is left behind.
+prints each finding immediately, and then the numbers of inputs and outcomes. Inputs of kind `text` are programs with
+mistakes in their text, those of kind `programs` are valid programs with unusual parts. A finding is an internal error,
+a failure without an error, an error without a place, a pass that makes a program invalid, printed text that is not
+parsed to the same module, a signal in this project's code, or a hang. Exits with 1 if there is a finding. Signals in
+upstream's code are counted.
+Kind `faults` runs a program on ranks and kills processes at random times, closes streams, or denies space or permission
+to write. A finding is then a traceback, a failure without an error, or a remaining process, file or shared memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many inputs run: how many there were, and what came of them."""
+"""Runs many inputs, and counts inputs and outcomes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FREQUENT_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input by its name, kind/seed/number, and what runs on it."""
+    """An input: its name, kind/seed/number, its text, and the pipeline that runs on it."""
 
     name: str
     text: bytes
@@ -33,32 +33,32 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An input of which something else came than a module or an error with a place."""
+    """An input whose outcome is neither a module nor an error with a place."""
 
     input: Input
     outcome: Outcome
 
     def report(self) -> str:
-        """What went wrong where."""
+        """Returns the failure and its stage."""
         return f"{self.input.name}: {self.outcome.kind} in '{self.outcome.stage}': {self.outcome.detail}"
 
 
 @dataclass
 class Report:
-    """What came of a campaign."""
+    """The outcomes of a campaign."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
 
     def summary(self) -> str:
-        """The numbers, a line each."""
+        """Returns the numbers, one per line."""
         lines = [f"{self.kinds.total()} inputs in {self.seconds:.0f} s, {len(self.findings)} findings"]
         return "\n".join([*lines, *(f"  {count} {kind}" for kind, count in self.kinds.most_common())])
 
 
 def make(kind: str, seed: int, number: int) -> Input:
-    """Returns the input of a number; the lit tests are part of what it is made of."""
+    """Returns the input of a number, which may be made from programs of the lit tests."""
     name = f"{kind}/{seed}/{number}"
     draw = Random(name)
     if kind == TEXT:
@@ -72,13 +72,13 @@ Observe = Callable[[Finding], None]
 
 
 def run(inputs: Iterable[Input], timeout: float, observe: Observe = lambda finding: None) -> Report:
-    """Runs inputs; `observe` is told each finding, and each signal in upstream's code."""
+    """Runs inputs, and calls `observe` with each finding and each signal in upstream's code."""
     with Worker(timeout) as worker:
         return _report(((one, worker.run(one.text, one.pipeline)) for one in inputs), observe)
 
 
 def run_faults(seed: int, numbers: Iterable[int], timeout: float, observe: Observe = lambda finding: None) -> Report:
-    """Runs a program on ranks, each time with another fault; `observe` is told each finding."""
+    """Runs a program on ranks with a different fault each time, and calls `observe` with each finding."""
 
     def outcomes() -> Iterator[tuple[Input, Outcome]]:
         for number in numbers:

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that inputs are made of: those of the lit tests, and random ones."""
+"""The programs from which inputs are made: those of the lit tests, and random ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_programs() -> tuple[str, ...]:
 
 
 def any_program(draw: Random) -> str:
-    """Returns a program of a lit test or, as often, a random one."""
+    """Returns a program of a lit test or a random one, with equal probability."""
     return draw.choice(test_programs()) if draw.random() < 0.5 else random_program(draw)
 
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Faults of runs on ranks: processes killed at random times, streams closed, no space left and no permission to write.
 
-A run has to end with a status other than 0 and an error without a traceback, or succeed, and to leave
-no process, no file and no shared memory. Outcomes do not depend on how fast a machine is: what holds, holds whenever a
-fault comes.
+A run must end with a status other than 0 and an error without a traceback, or succeed, and must leave no process, no
+file and no shared memory. Outcomes do not depend on the speed of a machine: the requirements hold whenever a fault
+occurs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 }
 """
 _SHM = Path("/dev/shm")
-# In which part of what a run takes a fault comes: a machine that is slower has it come earlier.
+# The maximum time of a fault, during the run. On a slower machine the fault occurs in an earlier part of it.
 _MOST_SECONDS = 4.0
 MARK = "MLIR_SHARD_TEST_RUN"
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
@@ -50,15 +50,15 @@ _SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGABRT)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong in a run.
+    """A fault of a run.
 
     Attributes:
         kind: `rank`, `child`, `run` and `interrupts` are signals, to a rank, any process below shard-run, shard-run
-            itself, or several interrupts; `fails` has a rank fail by itself; `closed`, `full` and `broken` are about
-            standard output; `folder` and `room` about temporary files; `memory` leaves little space for shared memory.
+            itself, or several interrupts; `fails` makes a rank fail by itself; `closed`, `full` and `broken` affect
+            standard output; `folder` and `room` affect temporary files; `memory` leaves little space for shared memory.
         after: the seconds after which a signal is sent.
-        choice: a number that chooses among processes, ways and signals.
-        hangs: whether a rank hangs, so that the signal comes before the end.
+        choice: a number that selects processes, kinds of failure and signals.
+        hangs: whether a rank hangs, so that the signal arrives before the end.
     """
 
     kind: str
@@ -78,7 +78,7 @@ def make(seed: int, number: int) -> Fault:
 
 
 def run(fault: Fault, timeout: float) -> Outcome:
-    """Returns what comes of a run with a fault; `timeout` is in seconds."""
+    """Returns the outcome of a run with a fault; `timeout` is in seconds."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
@@ -104,7 +104,7 @@ def run(fault: Fault, timeout: float) -> Outcome:
 
 
 def outcome_of(fault: Fault, status: int, said: str, left: str) -> Outcome:
-    """Returns what a status, what was written on standard error, and what is left come to."""
+    """Returns the outcome for a status, a text on standard error, and the remains of the run."""
     errors = [line for line in said.splitlines() if "error: " in line]
     last = (errors or said.splitlines() or [""])[-1]
     # Before a command is imported, the interpreter itself prints a traceback and terminates by the signal.
@@ -115,7 +115,7 @@ def outcome_of(fault: Fault, status: int, said: str, left: str) -> Outcome:
         return Outcome(LEFT, fault.kind, left)
     if status == 0:
         return Outcome(SUCCEEDED if fault.kind in ("fails", "full") else DONE, fault.kind)
-    # A signal to shard-run says enough, and a reader that has gone does not want more.
+    # A signal to shard-run needs no error, and neither does a reader that has closed the pipe.
     if not errors and fault.kind not in ("run", "broken") and not is_terminated:
         return Outcome(SILENT, fault.kind, f"status {status}")
     return Outcome(REFUSED_RUN, fault.kind, last)
@@ -168,7 +168,7 @@ def _preparation(fault: Fault) -> Callable[[], None]:
         if fault.kind == "closed":
             os.close(1)
         most = 1 << (12 + fault.choice % 16)
-        # Where that is not allowed, shared memory is that of all, and not looked at.
+        # If that is not allowed, shared memory is common to all processes, and is not checked.
         _has_mounted(1 << (12 + fault.choice % 12) if fault.kind == "memory" else _ENOUGH)
         if fault.kind == "room":
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
@@ -177,7 +177,7 @@ def _preparation(fault: Fault) -> Callable[[], None]:
 
 
 def _has_mounted(size: int) -> bool:
-    """Gives this process shared memory of its own, of a size in bytes; returns whether it may."""
+    """Mounts private shared memory of a size in bytes for this process, and returns True if that is allowed."""
     libc = ctypes.CDLL(None)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None):
         return False
@@ -202,14 +202,14 @@ def _interfere(fault: Fault, started: subprocess.Popen[str], mark: str) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chosen[fault.choice % len(chosen)], _SIGNALS[fault.choice % len(_SIGNALS)])
     if fault.hangs and fault.kind in ("rank", "child"):
-        # What was hit may have been about to end: what is left then waits for the rank that hangs.
+        # The process may have been about to end; the others then wait for the hanging rank.
         with contextlib.suppress(subprocess.TimeoutExpired):
             started.wait(_MOST_SECONDS)
         started.send_signal(signal.SIGINT)
 
 
 def _processes(mark: str) -> list[int]:
-    """The processes of a run that have not ended, by what they have in their environment."""
+    """Returns the processes of a run that have not ended, found by their environment."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -227,7 +227,7 @@ def _is_rank(pid: int) -> bool:
 
 
 def _private_memory(pid: int) -> int | None:
-    """The folder of shared memory that a process has to itself, which stays as long as this is open; None if none."""
+    """Opens the folder of a process's private shared memory, which keeps it alive; None if it has none."""
     with contextlib.suppress(OSError):
         found = os.open(f"/proc/{pid}/root{_SHM}", os.O_RDONLY)
         if os.fstat(found).st_dev != os.stat(_SHM).st_dev:
@@ -237,7 +237,7 @@ def _private_memory(pid: int) -> int | None:
 
 
 def _left(mark: str, temporary: Path, memory: int | None) -> str:
-    """What a run that has ended leaves for good."""
+    """Returns the permanent remains of a run that has ended."""
     try:
         wait_until(lambda: not remains(mark, temporary, memory))
     except AssertionError:
@@ -246,6 +246,6 @@ def _left(mark: str, temporary: Path, memory: int | None) -> str:
 
 
 def remains(mark: str, temporary: Path, memory: int | None) -> list[str]:
-    """Returns the processes, the files, and the shared memory in a folder, that are left of a run."""
+    """Returns the remaining processes, files, and shared memory in a folder of a run."""
     files = [str(path) for path in temporary.iterdir()]
     return [*map(str, _processes(mark)), *files, *(() if memory is None else os.listdir(memory))]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Text with mistakes in it: tokens dropped, doubled and swapped, numbers of all sizes, bytes, and ends cut off."""
+"""Makes mistakes in text: tokens dropped, doubled and swapped, numbers of all sizes, bytes, and ends cut off."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mutated(text: str, other: str, draw: Random) -> bytes:
     Args:
         text: a program.
         other: another program, for tokens that the first one does not have.
-        draw: what decides.
+        draw: the random generator.
     """
     tokens = _TOKEN.findall(text)
     others = _TOKEN.findall(other)
@@ -71,7 +71,7 @@ def mutated(text: str, other: str, draw: Random) -> bytes:
 
 
 def _visible(tokens: list[str], draw: Random) -> int:
-    """The index of a token other than white space, if one of ten drawn is."""
+    """Returns the index of a random token, which is white space only if ten draws are."""
     for _ in range(10):
         index = draw.randrange(len(tokens))
         if not tokens[index].isspace():

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One input through the parser, the printer and a pipeline, and what came of it."""
+"""Runs an input through the parser, the printer and a pipeline, and classifies the outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGNAL, HOST_SIGNAL, HANG = "a signal", "a signal in upstream's code", "a hang"
 REFUSED_RUN, LEFT, SUCCEEDED = "ended with an error", "something is left", "exit status 0 in spite of a failure"
 FINDINGS = (SILENT, UNPLACED, INTERNAL, MADE_INVALID, UNSTABLE, SIGNAL, HANG, LEFT, SUCCEEDED)
 
-# The host numbers a resource whose name another one has in the same context.
+# The host numbers a resource if another one in the same context has its name.
 _RESOURCE = re.compile(r"<(\w+?)_\d+>")
 _INPUTS_PER_CONTEXT = 100
 _FRAMES_SHOWN = 3
@@ -31,7 +31,7 @@ _FRAMES_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an input: `kind` is a finding if it is one of `FINDINGS`; `stage` is what was at work."""
+    """The outcome of an input: `kind` is a finding if it is one of `FINDINGS`; `stage` is the last stage."""
 
     kind: str
     stage: str
@@ -39,19 +39,19 @@ class Outcome:
 
 
 class Runner:
-    """Runs inputs in this process. Attributes live as long as their context, which is why it is renewed."""
+    """Runs inputs in this process. Renews its context at times, because attributes live as long as their context."""
 
     def __init__(self) -> None:
         self._context = create_context(allow_unregistered=True)
         self._left = _INPUTS_PER_CONTEXT
 
     def run(self, text: bytes, pipeline: str, begin: Callable[[str], None] = lambda stage: None) -> Outcome:
-        """Returns what comes of an input.
+        """Returns the outcome of an input.
 
         Args:
             text: the input, in text or bytecode.
-            pipeline: what runs on the module if it is valid.
-            begin: is told each stage.
+            pipeline: the pipeline that runs on a valid module.
+            begin: called with the name of each stage.
         """
         self._left -= 1
         if self._left == 0:
@@ -91,7 +91,7 @@ class Runner:
         return Outcome(DONE, pipeline)
 
     def _difference(self, printed: str) -> str:
-        """Where the text of a module is not printed again when it is read; empty if it is."""
+        """Returns the first difference of a module's text after parsing and printing it again, or an empty text."""
         printed = _RESOURCE.sub(r"<\1>", printed)
         try:
             again = _RESOURCE.sub(r"<\1>", print_module(parse(printed, self._context, "printed.mlir")))
@@ -120,7 +120,7 @@ def _refusal(kind: str, stage: str, errors: Iterable[Diagnostic], text: bytes) -
 
 
 def _is_in(one: Diagnostic, text: bytes) -> bool:
-    """Whether a diagnostic has a position in the text, or in a file that the text itself names."""
+    """Returns True if a diagnostic has a position in the text, or in a file that the text itself names."""
     position = one.position
     if position is None or position.file != NAME:
         return b"loc" in text

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs on inputs: the pipelines of most users, and each pass of the project alone."""
+"""The pipelines that run on inputs: those of most users, and each pass of the project alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FREQUENT = (
     "builtin.module(sdy-propagation-pipeline)",
     "builtin.module(canonicalize)",
 )
-# They write to files or to standard output.
+# These passes write to files or to standard output.
 _WITH_FILES = frozenset({"sdy-save-module", "shard-communication-report"})
 _MODULE = "builtin.module"
 _PROJECT = "mlir_shard."
@@ -23,7 +23,7 @@ _PROJECT = "mlir_shard."
 
 @functools.cache
 def pipelines() -> tuple[str, ...]:
-    """Returns each pass and each pipeline of the project, with the nesting that it runs in."""
+    """Returns each pass, with the nesting that it needs, and each pipeline of the project."""
     registry.search("mlir_shard.transforms")
     # Other tests in this process may have registered passes of their own.
     alone = {name: one.anchor for name, one in registry.registered().items() if one.__module__.startswith(_PROJECT)}

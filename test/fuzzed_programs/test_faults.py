@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs on ranks in which something goes wrong end with an error and leave nothing: one fault of each kind.
+"""Runs on ranks with a fault end with an error and leave nothing behind; tests one fault of each kind.
 
 `python -m fuzzed_programs --kind faults` runs many.
 """

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Valid programs that a pass made invalid, or that printed text was not read again of."""
+"""Valid programs that a pass made invalid, or whose printed text was not parsed to the same module."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Inputs that nobody would write end in modules or errors: a few of those of `python -m fuzzed_programs`."""
+"""Unusual inputs end in modules or errors; tests a few of those of `python -m fuzzed_programs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fuzzed_programs.pipelines import pipelines
 from fuzzed_programs.worker import Worker
 
 VALID = b"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}\n"
-# Each of these passes is a mistake of a kind.
+# Each of these passes makes a mistake of one kind.
 MISTAKES = """
 import os
 import signal

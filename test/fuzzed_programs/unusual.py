@@ -1,8 +1,9 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Valid programs of unusual parts: sizes 0 and 1, dynamic ones, large and empty meshes, other element types, odd names.
+"""Valid programs with unusual parts: sizes 0 and 1, dynamic ones, large and empty meshes, other element types, odd
+names.
 
-An edit is made everywhere in a program, so that most are valid afterwards; the parser refuses the others.
+An edit applies everywhere in a program, so that most programs stay valid; the parser refuses the others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def unusual(text: str, draw: Random) -> str:
 
 
 def _resized(text: str, draw: Random) -> str:
-    """One size everywhere replaced by another one, in types alone."""
+    """Replaces one size by another one in all types."""
     sizes = sorted(set(_SIZE.findall(text)))
     if not sizes:
         return text
@@ -45,7 +46,7 @@ def _resized_axis(text: str, draw: Random) -> str:
 
 
 def _other_mesh(text: str, draw: Random) -> str:
-    """A mesh without axes, of one device, or of devices in another order."""
+    """Replaces a mesh by one without axes, one of one device, or one of reordered devices."""
     found = _MESH.search(text)
     if not found:
         return text
@@ -63,7 +64,7 @@ def _other_element(text: str, draw: Random) -> str:
 
 
 def _sharding_suffix(text: str, draw: Random) -> str:
-    """Axes that a sharding leaves out, or holds partial sums over."""
+    """Adds replicated or unreduced axes to a sharding."""
     axes = sorted(set(re.findall(r'"(\w+)"=\d', text))) or ["x"]
     suffix = draw.choice((", replicated={", ", unreduced={")) + f'"{draw.choice(axes)}"}}'
     found = list(_DIMENSIONS.finditer(text))
@@ -86,7 +87,7 @@ def _opened(text: str, draw: Random) -> str:
 
 
 def _renamed(text: str, draw: Random) -> str:
-    """A function by a name that has to be quoted."""
+    """Renames a function to a name that must be quoted."""
     names = sorted(set(re.findall(r"func\.func (?:\w+ )?@(\w+)", text)))
     if not names:
         return text
@@ -95,7 +96,7 @@ def _renamed(text: str, draw: Random) -> str:
 
 
 def _called_twice(text: str, draw: Random) -> str:
-    """Functions that call one another twice each, as deep as some."""
+    """Adds a chain of functions of some depth, each of which calls the next one twice."""
     depth = draw.choice((2, 5, 8))
     type_ = "tensor<8xf32>"
     chain = [f"func.func private @level0(%a: {type_}) -> {type_} {{\n  return %a : {type_}\n}}"]

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A process that runs inputs, and is replaced where it crashes or does not come back."""
+"""A process that runs inputs, and is replaced if it crashes or hangs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CRASHED = 70
 
 
 class Worker(MortalProcess[_Request, Outcome]):
-    """Runs inputs, one after the other, each for `timeout` seconds at most. Use as a context manager.
+    """Runs inputs, one after the other, each within `timeout` seconds. Use as a context manager.
 
     modules: the names of Python modules with more passes.
     """
@@ -30,7 +30,7 @@ class Worker(MortalProcess[_Request, Outcome]):
         super().__init__(functools.partial(_runner, tuple(modules)), timeout)
 
     def run(self, text: bytes, pipeline: str) -> Outcome:
-        """Returns what comes of an input."""
+        """Returns the outcome of an input."""
         answer = self.answer((text, pipeline))
         if isinstance(answer, Outcome):
             return answer
@@ -47,7 +47,7 @@ def _crash(ended: Ended) -> Outcome:
 
 
 def _is_of_host(report: str) -> bool:
-    """Whether the report of a crash names the parser, which is upstream's, or a pass that is."""
+    """Returns True if the report of a crash names upstream's parser or an upstream pass."""
     if "while it parsed this" in report or "while it verified this" in report:
         return True
     return "in pass '" in report and report.partition("in pass '")[2].partition("'")[0] not in own_passes()

@@ -1,11 +1,12 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the museum of wrong results: from the folder `test`,
+"""Runs the museum of wrong results. From the folder `test`,
 
     python -m museum [THREAD ...] [--format markdown] [--ours]
 
-prints for each report what is wrong in it, whether our local programs are right on each target and engine, and, without
---ours, whether those of jaxlib's partitioner are today. Exits with 1 where one of ours is not.
+prints for each report the mistake in it, the verdicts on this project's local programs on each target and engine, and,
+without --ours, the verdict on those of jaxlib's current partitioner. Exits with 1 if one of this project's programs is
+not right.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from museum.exhibit import EXHIBITS, Exhibit
 def load_exhibits(*, optimized: bool = True) -> None:
     """Imports all families of exhibits, which adds them to `EXHIBITS`, with as many virtual devices as they need.
 
-    Ours are right or wrong however little XLA optimizes the local programs; its own partitioner is left as it is.
+    Results of this project's local programs do not depend on XLA's optimizations; XLA's partitioner runs with its
+    defaults.
     """
     from model_zoo.program import DEVICES
 
@@ -78,7 +80,7 @@ def _table(columns: list[str], rows: list[tuple[Exhibit, list[str]]]) -> Table:
 
 
 def markdown(columns: list[str], rows: list[tuple[Exhibit, list[str]]]) -> list[str]:
-    """The lines of the table as the documentation has it."""
+    """Returns the lines of the table in the format of the documentation."""
     head = ["report", "what is wrong", *columns]
     lines = [head, ["---"] * len(head)]
     lines += [[f"[{one.name}]({one.url})", one.wrong, *verdicts] for one, verdicts in rows]

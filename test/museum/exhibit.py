@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A public report of a wrongly partitioned program, written anew as a small program."""
+"""A public report of a wrongly partitioned program, rewritten as a small program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Exhibit:
     """A report and its program.
 
     Attributes:
-        repository: on GitHub, with its owner.
-        number: that of the issue or pull request.
-        wrong: what the partitioner in the report computes wrongly.
+        repository: the repository on GitHub, with its owner.
+        number: the number of the issue or pull request.
+        wrong: the part of the result that the partitioner in the report computes wrongly.
         make: makes the program.
     """
 
@@ -30,12 +30,12 @@ class Exhibit:
 
     @property
     def name(self) -> str:
-        """The thread as GitHub writes it."""
+        """The thread in GitHub's notation."""
         return f"{self.repository}#{self.number}"
 
     @property
     def url(self) -> str:
-        """Where the thread is; GitHub redirects issues to pull requests of the number."""
+        """The address of the thread; GitHub redirects issues to pull requests of the number."""
         return f"https://github.com/{self.repository}/issues/{self.number}"
 
 
@@ -47,7 +47,7 @@ Parts = tuple[Callable[..., Any], tuple[Any, ...], dict[str, int], tuple[Specs, 
 
 
 def exhibit(repository: str, number: int, wrong: str) -> Callable[[Callable[[], Parts]], Callable[[], Parts]]:
-    """Adds a program to the museum, which the decorated function makes."""
+    """Adds the program of the decorated function to the museum."""
 
     def add(function: Callable[[], Parts]) -> Callable[[], Parts]:
         found = Exhibit(repository, number, wrong, partial(_model, f"{repository}#{number}", function))

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An exhibit on each target and engine, and with the partitioner of jaxlib, compared with it without sharding."""
+"""Runs an exhibit on each target and engine, and with jaxlib's partitioner, against the unsharded program."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Route:
 
     @property
     def name(self) -> str:
-        """As the table has it."""
+        """The name in the table."""
         return f"{self.target} on {self.engine_name}"
 
 
 def routes() -> tuple[Route, ...]:
-    """All there are: PJRT runs no collectives of `shard`."""
+    """Returns all routes; PJRT does not run collectives of `shard`."""
     ranks = RanksEngine()
     shard, stablehlo = backend(MPI).pipelines, backend(PJRT).pipelines
     return (
@@ -62,7 +62,7 @@ def routes() -> tuple[Route, ...]:
 
 
 class Visit:
-    """Visits exhibits, with jaxlib too or without; it partitions in a process of its own, as it may end that."""
+    """Visits exhibits, with or without jaxlib, which partitions in a process of its own because it may end that."""
 
     def __init__(self, *, with_jaxlib: bool) -> None:
         self._routes = routes()
@@ -72,11 +72,11 @@ class Visit:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of what partitions and runs an exhibit."""
+        """The names of the routes and partitioners."""
         return (*(route.name for route in self._routes), *([JAXLIB] if self._with_jaxlib else []))
 
     def verdicts(self, exhibit: Exhibit) -> list[str]:
-        """Returns `RIGHT`, or what is wrong, for each column."""
+        """Returns `RIGHT`, or the failure, for each column."""
         model = exhibit.make()
         with jax.enable_x64(_is_wide(model)):
             program, wanted = measured(model), expected(model)
@@ -98,7 +98,7 @@ class Visit:
 
 
 def jaxlib_verdict(name: str) -> str:
-    """As `Visit.verdicts`, of jaxlib alone, for the exhibit of that name."""
+    """Returns the verdict of `Visit.verdicts` for jaxlib alone, on the exhibit of that name."""
     from museum.__main__ import load_exhibits
 
     load_exhibits()
@@ -108,7 +108,7 @@ def jaxlib_verdict(name: str) -> str:
 
 
 def _partitioned(text: str, pipelines: Pipelines, context: Any) -> Program:
-    """The local program, which each engine lowers in its way."""
+    """Returns the local program, before the lowering of each engine."""
 
     def as_it_is(texts: Sequence[str], _: str) -> list[Lowered]:
         return list(map(Lowered, texts))
@@ -130,7 +130,7 @@ def _run(partitioned: Callable[[], Program], inputs: Sequence[Any], route: Route
 def _verdict(run: Callable[[], Sequence[Any]], wanted: Sequence[Any]) -> str:
     try:
         results = run()
-    except Exception as error:  # Whatever fails is what the museum is to show.
+    except Exception as error:  # The museum shows every failure.
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         print(next((line for line in lines if "error" in line), lines[0]), file=sys.stderr)
         return "an error"
@@ -142,5 +142,5 @@ def _verdict(run: Callable[[], Sequence[Any]], wanted: Sequence[Any]) -> str:
 
 
 def _is_wide(model: Model) -> bool:
-    """Whether its arguments have 64 bits, which JAX has to be told to keep."""
+    """Returns True if an argument has 64 bits, for which JAX needs an option."""
     return any(np.asarray(leaf).dtype.itemsize == 8 for leaf in jax.tree.leaves(model.arguments))

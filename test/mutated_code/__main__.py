@@ -1,17 +1,17 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Puts mistakes into the project's code and runs its tests on them: from the folder `test`, as built in place,
+"""Puts mistakes into the project's code and runs its tests on them. From the folder `test` of a project built in place,
 
     python -m mutated_code --record FOLDER
     python -m mutated_code [--count 200] [--seed 0] [--recording FOLDER] [--results FILE] [--list]
                            [--areas rules planner] [--only NUMBERS] [--groups 2]
 
-The first records which tests execute which lines. The second prints for each mistake which test caught it, then how
-many were caught in each area, those that are known to change nothing, and those that no test caught. First the tests
-are run that execute the line of a mistake, then, on mistakes that none of these caught, those of the area, the most
-related ones first, up to the first failure; tests that do not end catch a mistake too. What is in the file of results
-is not run again. Needs cosmic-ray, which makes the mistakes, and coverage (`pip install -e '.[mutation]'`). Exits with
-1 where fewer than 95 % of the mistakes that change something are caught.
+The first command records the tests that execute each line. The second prints for each mistake the test that caught it,
+and then the number of caught mistakes in each area, the mistakes that are known to have no effect, and those that no
+test caught. It runs the tests that execute the line of a mistake, and then, on mistakes that none of these caught, the
+tests of the area, the most related ones first, up to the first failure; tests that hang also catch a mistake. Mistakes
+in the file of results are not run again. Needs cosmic-ray, which makes the mistakes, and coverage:
+`pip install -e '.[mutation]'`. Exits with 1 if fewer than 95 % of the mistakes with an effect are caught.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which code mistakes are put into, and which tests are to catch them: the most related first."""
+"""The code that mistakes are put into, and the tests that should catch them, the most related first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PACKAGE = "python/mlir_shard"
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Part of the code: folders and files under the package, and tests, in the order in which they are run.
+    """Part of the code: folders and files in the package, and tests, in the order in which they are run.
 
-    A test that ends in .mlir, or a folder below `test` without Python files, is one of lit.
+    A test that ends in .mlir, or a folder below `test` without Python files, is a lit test.
     """
 
     name: str
@@ -25,13 +25,13 @@ class Area:
     tests: tuple[str, ...]
 
     def files(self) -> list[Path]:
-        """The files of the area, relative to the root."""
+        """Returns the files of the area, relative to the root."""
         found = [ROOT / _PACKAGE / one for one in self.code]
         paths = [path for one in found for path in ([one] if one.is_file() else sorted(one.rglob("*.py")))]
         return [path.relative_to(ROOT) for path in paths]
 
     def test_groups(self, path: Path) -> list[list[str]]:
-        """The tests for a file in groups, first those that are named as it is or import it."""
+        """Returns the tests for a file in groups, beginning with those that have its name or import it."""
         own = related_tests(path)
         groups = [own, *([test] for test in self.tests)]
         return [group for group in groups if group]
@@ -86,14 +86,14 @@ AREAS = (
 
 
 def is_lit(test: str) -> bool:
-    """Whether lit runs a test, and not pytest."""
+    """Returns True if lit, not pytest, runs a test."""
     if "::" in test or test.endswith((".py", ".mlir")):
         return test.endswith(".mlir")
     return not any((ROOT / test).rglob("test_*.py"))
 
 
 def related_tests(path: Path) -> list[str]:
-    """Tests that have the name of a file, or import it: at most some, those of lit behind the others."""
+    """Returns a limited number of tests that have the name of a file or import it, those of lit last."""
     module = ".".join(path.relative_to("python").with_suffix("").parts).removesuffix(".__init__")
     name = path.stem if path.stem != "__init__" else path.parent.name
     package = module.rpartition(".")[0]
@@ -107,10 +107,10 @@ def related_tests(path: Path) -> list[str]:
 
 
 def _is_quick(test: Path) -> bool:
-    # They have torch or a browser to start.
+    # The others start torch or a browser.
     return "frontend" not in test.parts and test.stem not in ("test_documents", "test_notebooks", "test_site")
 
 
 def split(tests: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of pytest, and those of lit."""
+    """Splits tests into those of pytest and those of lit."""
     return [one for one in tests if not is_lit(one)], [one for one in tests if is_lit(one)]

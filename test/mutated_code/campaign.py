@@ -1,10 +1,10 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Many mistakes, one after the other: how many are caught in each area, and which are not.
+"""Runs tests on many mistakes, one after the other, and counts the caught mistakes in each area.
 
-Tests are run on a mistake in two rounds. The first has those that are recorded to execute its line, the quickest first;
-the second, for mistakes that nothing has caught yet, the tests of the area, but none that is recorded not to execute
-the line. Verdicts may be kept in a file.
+Tests are run on a mistake in two rounds. The first round runs the tests that are recorded to execute its line, the
+quickest first. The second round, for mistakes that are not caught yet, runs the tests of the area, except those that
+are recorded not to execute the line. Verdicts may be stored in a file.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mutated_code.checkout import Checkout, Verdict
 from mutated_code.mistakes import Mistake
 from mutated_code.recorded import Recording, is_in_function
 
-# Starting pytest takes longer than what is saved by fewer tests at once.
+# Starting pytest takes longer than running a few more tests.
 _SECONDS_AT_FIRST, _SECONDS_RECORDED = 10.0, 40.0
 Numbered = tuple[int, Mistake]
 
 
 @dataclass
 class Report:
-    """What came of a campaign."""
+    """The outcomes of a campaign."""
 
     caught: Counter[str] = field(default_factory=Counter)
     equivalent: list[Numbered] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Report:
     seconds: float = 0.0
 
     def summary(self) -> str:
-        """The numbers, a line each, and the mistakes that no test caught."""
+        """Returns the numbers, one per line, and the mistakes that no test caught."""
         survived = Counter(one.area for _, one in self.survivors)
         count, total = self.caught.total(), self.caught.total() + len(self.survivors)
         return "\n".join(
@@ -55,7 +55,7 @@ class Report:
 
 
 class Verdicts:
-    """Verdicts on mistakes by round, which are kept in a file, if there is one."""
+    """Verdicts on mistakes by round, which are stored in a file if one is given."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -63,18 +63,18 @@ class Verdicts:
         self._known = {(one, turn): Verdict(*verdict) for one, turn, verdict in map(json.loads, lines)}
 
     def known(self, one: Mistake, turn: int) -> Verdict | None:
-        """The verdict of a round on a mistake."""
+        """Returns the stored verdict of a round on a mistake, or None."""
         return self._known.get((one.report(), turn))
 
     def add(self, one: Mistake, turn: int, verdict: Verdict) -> None:
-        """Keeps a verdict."""
+        """Stores a verdict."""
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([one.report(), turn, [verdict.is_caught, verdict.detail]]) + "\n")
 
 
 def check(checkout: Checkout, areas: Sequence[Area]) -> str:
-    """Runs the tests of areas on the code as it is; what fails, empty if nothing does."""
+    """Runs the tests of areas on the unchanged code, and returns the failure, or an empty text."""
     for area in areas:
         path = area.files()[0]
         verdict = checkout.run(path, (ROOT / path).read_text(encoding="utf-8"), [[test] for test in area.tests])
@@ -93,9 +93,9 @@ def run(
     recording: Recording | None = None,
     verdicts: Verdicts | None = None,
 ) -> Report:
-    """Runs tests on each mistake; `observe` is told what came of it in a round, and how long that took.
+    """Runs tests on each mistake, and calls `observe` with the verdict and the duration of each round.
 
-    Of the tests of an area `most_groups` groups are run.
+    Runs `most_groups` groups of the tests of an area.
     """
     report, begin = Report(), time.monotonic()
     report.equivalent = [numbered for numbered in mistakes if numbered[1].why_equivalent]
@@ -131,9 +131,9 @@ def run(
 
 
 def _recorded_groups(recording: Recording, one: Mistake) -> Iterator[list[str]]:
-    """The tests that execute the line of a mistake, those that take some seconds together, then others.
+    """Yields the tests that execute the line of a mistake, first those that take a few seconds together, then others.
 
-    In front are those of the files that are named as the code is, or import it.
+    Tests in files that have the name of the code or import it come first.
     """
     related = set(related_tests(one.path))
     tests = sorted(recording.tests(one.path, one.line), key=lambda of: of[0].partition("::")[0] not in related)

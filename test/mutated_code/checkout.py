@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A copy of the project with a mistake in it, and tests that are run on it."""
+"""A copy of the project with a mistake in it, on which tests are run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from mutated_code.areas import ROOT, split
 _FOLDERS = ("dialect_defs", "docs", "lib", "python", "test", "tools", "benchmarks")
 _MOST_BYTES = 24 << 30
 _LINES = 400
-# What pytest and lit write where a test fails or cannot be imported, and a fatal signal.
+# The output of pytest and lit for a test that fails or cannot be imported, and for a fatal signal.
 _CAUGHT = ("FAILED", "FAIL:", "Error", "Fatal")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of tests: whether one failed, or did not end, and the line that says which."""
+    """The outcome of tests: True if one failed or hung, and the line of the output that names it."""
 
     is_caught: bool
     detail: str = ""
 
 
 class Checkout:
-    """A copy of the project as it is built in place. Use as a context manager."""
+    """A copy of the project as built in place. Use as a context manager."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -54,7 +54,7 @@ class Checkout:
         self._folder.cleanup()
 
     def run(self, path: Path, text: str, groups: Sequence[Sequence[str]]) -> Verdict:
-        """Runs groups of tests, until one fails, with other contents of a file."""
+        """Runs groups of tests with changed contents of a file, until one fails."""
         target = self._root / path
         original = target.read_bytes()
         for compiled in (target.parent / "__pycache__").glob(f"{target.stem}.*.pyc"):
@@ -84,7 +84,7 @@ class Checkout:
         environment = {
             **os.environ,
             "PYTHONPATH": str(self._root / "python"),
-            # Two mistakes in one file may have one size and time.
+            # Two mistakes in one file may have equal sizes and times.
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         process = subprocess.Popen(
@@ -109,7 +109,8 @@ class Checkout:
             process.communicate()
         if process.returncode == 0:
             return Verdict(False)
-        # A mistake may keep tests from being imported, which says so; otherwise there are none of these names.
+        # A mistake may prevent the import of tests, which is in the output; otherwise the output has none of these
+        # words.
         if not any(word in said for word in _CAUGHT) and process.returncode > 0:
             raise RuntimeError(f"tests cannot be run: {arguments}\n{said}")
         lines = [line for line in said.splitlines()[-_LINES:] if line.startswith(("FAILED", "ERROR", "FAIL:", "E  "))]

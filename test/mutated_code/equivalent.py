@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Mistakes that change nothing anyone can see, as they were found among those no test caught, each with the reason."""
+"""Mistakes without an observable effect, found among those that no test caught, with reasons."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ EQUIVALENT: Final = {
     "python/mlir_shard/transforms/partition/shard_split_windows.py: `crop.results[0].replace_all_uses_with(value)` "
     "becomes `crop.results[ -1].replace_all_uses_with(value)`": "a slice has one result",
 }
-"""By the report of a mistake, without its line, why it changes nothing."""
+"""The reasons why mistakes have no effect, by their reports without the line."""

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mistakes in Python files, by operators of cosmic-ray: another operator, number or truth, a loop that never runs.
 
-What changes annotations, decorators, messages of errors, names of types or whether a right `zip` checks lengths is
-none, and left out.
+Changes of annotations, decorators, error messages, names of types and the length checks of correct `zip` calls are not
+mistakes, and are left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mutated_code.areas import ROOT, Area
 from mutated_code.equivalent import EQUIVALENT
 
 _Position = tuple[int, int]
-# Python has no such thing, or only what is not of this project.
+# Operators without an equivalent in Python, or without use in this project.
 _LEFT_OUT = ("VariableReplacer", "VariableInserter", "NoOp", "RemoveDecorator", "_Is", "_IsNot")
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A change of one place of a file: the line, what is there before and after, and the whole text after."""
+    """A change at one place of a file: the line, the text of the place before and after, and the entire text after."""
 
     area: str
     path: Path
@@ -41,17 +41,17 @@ class Mistake:
     text: str
 
     def report(self) -> str:
-        """Where what is changed."""
+        """Returns the place and the change."""
         return f"{self.path}:{self.line}: `{self.before}` becomes `{self.after}`"
 
     @property
     def why_equivalent(self) -> str | None:
-        """Why the change is known to change nothing; None where it may."""
+        """The reason why the change is known to have no effect, or None."""
         return EQUIVALENT.get(f"{self.path}: `{self.before}` becomes `{self.after}`")
 
 
 def mistakes(areas: Sequence[Area], count: int, seed: int) -> list[Mistake]:
-    """Returns `count` mistakes, as many in each area, no two in one line."""
+    """Returns `count` mistakes, the same number in each area, with at most one in each line."""
     draws = [_mistakes_of(area, Random(f"{seed}/{area.name}")) for area in areas]
     return [next(draws[number % len(draws)]) for number in range(count)]
 
@@ -83,7 +83,7 @@ def _mistake(area: Area, path: Path, operator: str, occurrence: int) -> Mistake 
 
 
 def _meaning(source: str) -> str | None:
-    """The syntax tree; None where the source does not parse."""
+    """Returns the syntax tree as text, or None if the source does not parse."""
     try:
         return ast.dump(ast.parse(source))
     except SyntaxError:
@@ -102,7 +102,7 @@ def _operators() -> tuple[str, ...]:
 
 
 def _places(path: Path) -> dict[int, list[tuple[str, int]]]:
-    """By line, the operators that change something there, each with the number of the change in the file."""
+    """Returns, by line, the operators that change something there, each with the number of the change in the file."""
     source = (ROOT / path).read_text(encoding="utf-8")
     nodes, without_effect = list(ast_nodes(get_ast(source))), _without_effect(ast.parse(source))
     found: dict[int, list[tuple[str, int]]] = {}
@@ -115,8 +115,8 @@ def _places(path: Path) -> dict[int, list[tuple[str, int]]]:
 
 
 def _without_effect(tree: ast.Module) -> list[tuple[_Position, _Position]]:
-    """The ranges of what no test can see: annotations, decorators, errors that are raised, aliases of types, imports
-    for types, and whether `zip` checks what holds."""
+    """Returns the ranges that tests cannot observe: annotations, decorators, raised errors, aliases of types, imports
+    for types, and the `strict` arguments of `zip`."""
     found: list[ast.expr | ast.stmt | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,8 +1,8 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which tests execute which lines of the project in pytest's own process, and how long they take.
+"""Records the tests that execute each line of the project in pytest's own process, and their durations.
 
-`record` runs tests with this module as a plugin of pytest. It takes coverage.py.
+`record` runs tests with this module as a plugin of pytest. It needs coverage.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mutated_code.areas import ROOT
 
 _FOLDER = "MUTATED_CODE_RECORDING"
 _LINES, _SECONDS = "lines", "seconds.json"
-# A test that runs the line of a mistake with a fitting name or folder may be behind many others: some are enough.
+# A test with a fitting name or folder may come after many others, so the number of tests is limited.
 _MOST_TESTS = 200
 _MOST_LINES_BEFORE = 12
 
@@ -32,9 +32,9 @@ _recorder = pytest.StashKey["_Recorder"]()
 
 
 def record(folder: Path, tests: Sequence[str]) -> int:
-    """Runs tests and adds what they execute to a folder; returns pytest's exit status.
+    """Runs tests and adds the lines that they execute to a folder; returns pytest's exit status.
 
-    Functions that keep their results are executed by the first test that calls them alone.
+    A function that caches its results is only executed by the first test that calls it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
@@ -47,7 +47,7 @@ def record(folder: Path, tests: Sequence[str]) -> int:
 
 
 class Recording:
-    """What has been recorded into a folder."""
+    """The recording in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._data = coverage.CoverageData(str(folder / _LINES))
@@ -63,9 +63,8 @@ class Recording:
         return [name for name in names if name not in self._files]
 
     def tests(self, path: Path, line: int) -> list[tuple[str, float]]:
-        """Returns tests that execute a line and their seconds, the quickest first, but the first of each function in
-        front of the second of any.
-        """
+        """Returns tests that execute a line and their seconds, the quickest first. The first cases of all functions
+        precede the second case of any function."""
         timed = sorted((self._seconds[test], test) for test in self._known(path, line) if test in self._seconds)
         turns: dict[str, int] = {}
         ranked = []
@@ -76,9 +75,10 @@ class Recording:
         return [(test, seconds) for _, seconds, test in sorted(ranked)[:_MOST_TESTS]]
 
     def _known(self, path: Path, line: int) -> set[str]:
-        """The tests that execute a line; of one outside of functions, which an import executes, all tests of the file.
+        """Returns the tests that execute a line; for a line outside of functions, which an import executes, all tests
+        of the file.
 
-        Of a statement of several lines, only some may be known, so lines before the one are looked at too.
+        For a statement of several lines, only some lines may be recorded, so preceding lines are also searched.
         """
         by_line = self._data.contexts_by_lineno(str(ROOT / path))
         if not is_in_function(path, line):
@@ -88,7 +88,7 @@ class Recording:
 
 
 def is_in_function(path: Path, line: int) -> bool:
-    """Whether a line is in the body of a function, and not executed where the file is imported."""
+    """Returns True if a line is in the body of a function, and is not executed when the file is imported."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return any(one.body[0].lineno <= line <= (one.end_lineno or line) for one in functions)
@@ -121,7 +121,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Notes how long a test takes, with what is made for it; one that fails or is skipped catches nothing."""
+    """Records the duration of a test with its fixtures; a test that fails or is skipped catches nothing."""
     report = yield
     seconds = item.config.stash[_recorder].seconds
     seconds[item.nodeid] = seconds.get(item.nodeid, 0.0) + call.duration
@@ -131,7 +131,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Adds what was found to what there was."""
+    """Adds the results to the stored ones."""
     recorder = session.config.stash[_recorder]
     recorder.coverage.stop()
     recorder.coverage.save()

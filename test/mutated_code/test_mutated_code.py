@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Mistakes are put where tests can see them, and the tests that are run on one are those most related to it."""
+"""Mistakes are put at places that tests can observe, and the most related tests are run on a mistake."""
 
 from __future__ import annotations
 

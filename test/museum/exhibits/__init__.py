@@ -1,3 +1,3 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exhibits, a file a family of operations."""
+"""The exhibits, one file per family of operations."""

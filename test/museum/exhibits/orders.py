@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What reorders elements: sorts, scatters, transforms, views, random numbers."""
+"""Exhibits that reorder elements: sorts, scatters, transforms, views, random numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products of matrices, convolutions, and gradients of these."""
+"""Exhibits of matrix products, convolutions, and their gradients."""
 
 from __future__ import annotations
 

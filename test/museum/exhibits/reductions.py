@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions, scans and what is computed of partial sums."""
+"""Exhibits of reductions, scans and computations on partial sums."""
 
 from __future__ import annotations
 

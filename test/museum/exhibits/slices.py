@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Slices, updates of slices, and shifts along sharded dimensions."""
+"""Exhibits of slices, updates of slices, and shifts along sharded dimensions."""
 
 from __future__ import annotations
 

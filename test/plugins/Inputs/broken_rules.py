@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Registrations that are found wrong only when an op is asked about."""
+"""Registrations whose mistakes are found only when the rules of an op are requested."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Partition rules that look at more than isomorphic ops agree in: one says so, the other is registered as pure."""
+"""Partition rules whose results differ between isomorphic ops: one is declared so, the other is registered as pure."""
 
 from mlir_shard import interfaces
 from mlir_shard.host import ir

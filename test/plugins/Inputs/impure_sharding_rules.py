@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A sharding rule that depends on where an op is, and has no `context_key` that tells so."""
+"""A sharding rule that depends on the position of an op, without a `context_key` for it."""
 
 from mlir_shard import interfaces
 from mlir_shard.host import ir

@@ -13,7 +13,7 @@ from mlir_shard import Pass, _native, option, register
 
 @register
 class Crash(Pass):
-    """Sends the process a signal; leaves a file in a folder that is to be removed."""
+    """Sends a signal to the process; leaves a file in a folder that must be removed."""
 
     name = "crash"
     anchor = "func.func"

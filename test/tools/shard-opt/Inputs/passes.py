@@ -52,5 +52,5 @@ class Fail(Pass):
 
 @register_pipeline("tag-twice", "Give functions an attribute, and change it")
 def tag_twice(text: str = option("second", "the value in the end")) -> list[Pass | str]:
-    """The passes."""
+    """Returns the passes."""
     return [Tag(text="first"), "canonicalize", f"tag-function{{text={text}}}"]

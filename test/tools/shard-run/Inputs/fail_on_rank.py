@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A pass on local programs, for tests of what happens to a run in which something goes wrong on one rank."""
+"""A pass on local programs that makes one rank fail, for tests of the effects on a run."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CALLED = {
 
 @mlir_shard.register
 class FailOnRank(mlir_shard.Pass):
-    """Puts at the beginning of each function what ends one rank, or holds it up for ever.
+    """Inserts code at the beginning of each function that ends one rank, or blocks it for ever.
 
-    `abort`, `segv`, `kill`, `exit` and `hang` call the C library, `assert` checks what does not hold, `change` adds 1
-    to the first argument, and `symbol` calls, on all ranks, what does not exist.
+    `abort`, `segv`, `kill`, `exit` and `hang` call the C library, `assert` checks a false condition, `change` adds 1 to
+    the first argument, and `symbol` calls, on all ranks, a function that does not exist.
     """
 
     name = "fail-on-rank"
