@@ -7,7 +7,7 @@
 
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 
-// The batch and the heads of the query reach all tensors, into the layers and out of them.
+// The shardings of the query's batch and heads are propagated to all tensors, into the layers and out of them.
 // CHECK-LABEL: func.func @layers
 // CHECK-SAME: %arg1: tensor<8x4x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}, {}, {}]>}
 // CHECK-SAME: %arg2: tensor<8x4x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}, {}, {}]>}
@@ -37,7 +37,7 @@ func.func @layers(%query: tensor<8x4x16x32xf32> {sdy.sharding = #sdy.sharding<@m
 
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 
-// The constant does not carry the sharding of one of its uses to the other.
+// The constant does not propagate the sharding of one of its uses to the other.
 // CHECK-LABEL: func.func @constant
 // CHECK-DAG: "attn.constant"() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}, {}, {}]>]>
 // CHECK-DAG: "attn.constant"() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"model"}, {}, {}]>]>
@@ -56,7 +56,7 @@ func.func @constant(%a: tensor<8x4x2x2xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 
-// What is wanted of the scores depends on which of their neighbours has its say first.
+// The sharding of the scores depends on which of their neighbours is propagated first.
 // ORDER-LABEL: func.func @order
 // ORDER: "attn.scores"{{.*}}[{?}, {?}, {?}, {"data", ?}]
 // SCORES-LABEL: func.func @order

@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --allow-unregistered-dialect --load %S/Inputs/broken_rules.py --split-input-file --sdy-basic-propagate --verify-diagnostics
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/broken_rules.py --split-input-file --sdy-propagation-pipeline 2>&1 | FileCheck %s
 
-// What a dialect registered, and what is wrong with it, is named at the op, in passes and pipelines.
+// Errors in the registrations of a dialect are reported at the op, in passes and pipelines.
 // CHECK: broken_rules.mlir:[[# @LINE + 5]]:8: error: the sharding rule of 'broken.text'
 // CHECK-NOT: Traceback
 

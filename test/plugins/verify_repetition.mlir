@@ -3,8 +3,8 @@
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --shard-spmdize='collectives=stablehlo verify-repetition=true' -o /dev/null 2>&1 | FileCheck %s
 // RUN: shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_rules.py --spmdize | FileCheck %s --check-prefix=UNSEEN
 
-// Both rules look at where an op is. The one registered as pure is called for the first op alone, which the developer's
-// option finds; the other one, as rules are unless they say so, is called for each.
+// Both rules depend on the position of an op. The one registered as pure is called only for the first op, which the
+// developer's option detects; the other one, which has the default, is called for each op.
 // CHECK-NOT: my.honest
 // CHECK: verify_repetition.mlir:[[# @LINE + 11]]:8: error: 'my.impure' op becomes 'my.impure' with position = 3 : i64 by the decision for an isomorphic op, and 'my.impure' with position = 2 : i64 by its own: its sharding rule, or a partition rule registered as pure, depends on more than isomorphic ops have in common
 // CHECK-NOT: my.honest

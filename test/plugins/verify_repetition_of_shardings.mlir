@@ -5,7 +5,7 @@
 // RUN: not shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_sharding_rules.py --sdy-insert-explicit-reshards='enable-full-version=true planner=optimal verify-repetition=true' -o /dev/null 2>&1 | FileCheck %s --check-prefix=RESHARD
 // RUN: shard-opt %s --allow-unregistered-dialect --load %S/Inputs/impure_sharding_rules.py --sdy-basic-propagate --sdy-insert-explicit-reshards='enable-full-version=true' -o /dev/null
 
-// The rule is asked for the first of the ops alone, and reused for the others, which the option finds.
+// The rule is called only for the first op, and its result is reused for the others, which the option detects.
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
   %0 = "my.placed"(%a) : (tensor<8xf32>) -> tensor<8xf32>

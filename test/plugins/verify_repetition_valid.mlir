@@ -1,8 +1,8 @@
 // RUN: shard-opt %s --spmd-pipeline=verify-repetition=true | FileCheck %s
 // RUN: shard-opt %s --spmd-pipeline='collectives=stablehlo verify-repetition=true' | FileCheck %s
 
-// To compute it, the factor of a dimension of separate windows has the size of the source: rules of this package for
-// computing ops need not have factors of the sizes of all dimensions.
+// A factor has the size of the source although the dimension is larger, because the windows are separate: rules of this
+// package for computing ops need not have factors of the sizes of all dimensions.
 // CHECK: stablehlo.select_and_scatter
 // CHECK: (tensor<12xf32>, tensor<6xf32>, tensor<f32>) -> tensor<12xf32>
 sdy.mesh @mesh = <["x"=2]>

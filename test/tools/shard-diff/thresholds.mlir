@@ -6,7 +6,7 @@
 // RUN: not shard-diff %s %t.mlir --threshold bytes=1kB,annotations=0 --format markdown | FileCheck %s --check-prefix=MARKDOWN
 // RUN: not shard-diff %s %t.mlir --threshold bytes=1kB --format json | FileCheck %s --check-prefix=JSON
 
-// What became less is beyond no threshold.
+// A decrease exceeds no threshold.
 // RUN: shard-diff %t.mlir %s --threshold bytes=0,time=0
 
 // WITHIN: bytes

@@ -13,7 +13,7 @@ func.func @main(
   return %0 : tensor<8x8xf32>
 }
 
-// An annotation is tried with which nothing is sharded; that is no warning of this program.
+// Suggestions also try an annotation that shards nothing. This causes no warning about this program.
 // QUIET-NOT: warning
 
 // CHECK: <!doctype html>

@@ -34,7 +34,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 // CHECK: >reduce-scatter<
 // CHECK: >on model=2: 32 B<
 // CHECK: >all-gather<
-// A result of an elementwise op is drawn where it is returned.
+// The picture shows the result of an elementwise op at the return.
 // CHECK: >%0<
 // CHECK-NOT: >result 0<
 

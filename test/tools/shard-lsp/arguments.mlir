@@ -2,7 +2,7 @@
 // RUN: shard-lsp --version | FileCheck %s --check-prefix=VERSION
 // RUN: not shard-lsp --studio 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not shard-lsp %s 2>&1 | FileCheck %s --check-prefix=FILE
-// The client has gone before it said anything.
+// The client disconnects before it sends a message.
 // RUN: shard-lsp --stdio < /dev/null
 
 // HELP: Language Server Protocol

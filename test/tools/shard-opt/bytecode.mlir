@@ -11,7 +11,7 @@
 // RUN: not shard-opt %t.size 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not shard-opt %s --emit-bytecode --split-input-file 2>&1 | FileCheck %s --check-prefix=SPLIT
 
-// Modules as bytecode, with operations and attributes of sdy, and errors in it, which name the file.
+// Tests modules as bytecode, with operations and attributes of sdy, and with errors that name the file.
 
 // MAGIC: 4d 4c ef 52
 // CUT: {{.*}}.cut: error: attempting to parse

@@ -4,7 +4,7 @@
 // RUN: not shard-opt %s --load %S/Inputs/crash.py --crash=number=SIGABRT 2>&1 | FileCheck %s --check-prefix=ABORT
 // RUN: rmdir %t
 
-// One line says what was at work, and no file is left.
+// One line names the pass and the operation, and no file is left.
 
 // PASS: crash.mlir:[[# @LINE + 7]]:1: error: MLIR was ended by SIGSEGV (segmentation fault) in pass 'crash' on this 'func.func'
 // PASS-NOT: {{.}}

@@ -7,7 +7,7 @@
 // RUN: shard-run %s --no-verify --memory-report=- | FileCheck %s
 // RUN: shard-run %s --no-verify --timing=json | FileCheck %s --check-prefix=TIMING
 
-// Of a rank, the arguments are 8 KiB and 32 KiB, and there are the product and its sum over the ranks, which is returned.
+// On a rank, the arguments have 8 KiB and 32 KiB, and the product and its sum over the ranks have 16 KiB each.
 // CHECK: memory of a rank {{ *}}bytes
 // CHECK: arguments {{ *}}40,960 B
 // CHECK-NEXT: results {{ *}}16,384 B

@@ -1,4 +1,4 @@
-// What draws nothing refuses names of pictures and pages, before anything is read, and says what draws them.
+// Tools that draw nothing refuse names of pictures and pages before they read input, and name the tools that draw them.
 //
 // RUN: not shard-opt %s -o %t.svg 2>&1 | FileCheck %s
 // RUN: not shard-opt %s -o %t.PNG 2>&1 | FileCheck %s

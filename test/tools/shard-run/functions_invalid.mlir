@@ -14,7 +14,7 @@
 // DECLARED: shard-run: error: the program has no function @main to run; its functions: @inner
 // DECLARED-NOT: {{.}}
 
-// Nothing calls a private function, but who runs it.
+// A private function without calls can be run.
 // PRIVATE: 0       tensor<4xf32> {{.*}} OK
 
 // CALLED: declared_callee.mlir:1:1: error: @absent is called, but has no body

@@ -4,7 +4,7 @@
 // RUN: shard-run --engine=pjrt %S/Inputs/manual_collective.mlir | FileCheck %s --check-prefix=COLLECTIVE
 // RUN: not shard-run --engine=pjrt %S/Inputs/manual_stranger.mlir 2>&1 | FileCheck %s --check-prefix=STRANGER
 
-// On one device the body is computed on the blocks one after the other: six of the outer one, two of the inner.
+// On one device the body is computed on one shard after the other: six of the outer computation, two of the inner.
 // CHECK: 0       tensor<4x6xf32>  <@mesh, [{"x"}, {"y"}]> {{.*}} OK
 // CHECK: 1       tensor<4x6xf32>  <@mesh, [{"x"}, {}]> {{.*}} OK
 

@@ -2,7 +2,7 @@
 // RUN: not shard-run %s --rtol=1e-4 2>&1 | FileCheck %s --check-prefix=STRICT
 // RUN: shard-run %s --rtol=1e-4 --atol=1e-3 | FileCheck %s --check-prefix=ATOL
 
-// The sum of differences from the mean is zero in theory: what each program has instead is rounding.
+// The sum of differences from the mean is zero in theory: the result of each program is a rounding error.
 
 // CHECK: @main on 4 ranks, compared with it on one, without sharding:
 // CHECK: 0 result['bias'] {{ *}}tensor<16xf32> {{.*}} OK, rounding

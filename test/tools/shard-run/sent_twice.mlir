@@ -1,7 +1,7 @@
 // RUN: shard-run -n 4 %s | FileCheck %s
 // CHECK: 0 {{ *}}tensor<8x8xf32> {{.*}} OK
 
-// One tensor is sent twice. What it is kept in must not be reused in between, as for the first product.
+// One tensor is sent twice. Its memory must not be reused in between, for example for the first product.
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {

@@ -17,7 +17,7 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// The only public function is run where none is called main.
+// A program without a function main runs its only public function.
 func.func @add(%a: tensor<8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xi32> {
   %sum = stablehlo.add %a, %a : tensor<8xi32>
   return %sum : tensor<8xi32>

@@ -3,7 +3,7 @@
 // RUN: shard-run --collectives=stablehlo --function sums --show=local %s | FileCheck %s --check-prefix=TARGET
 // RUN: not shard-run --no-verify %S/Inputs/channel_to_a_host.mlir 2>&1 | FileCheck %s --check-prefix=HOST
 
-// Device d has 2 d and 2 d + 1. Of devices 0 and 3, and of 1 and 2, the sum, and to that the number of the device.
+// Device d holds 2 d and 2 d + 1. The result is the sum over devices 0 and 3, or 1 and 2, plus the device's number.
 // CHECK: @main on 4 ranks, compared with it on one, without sharding:
 // CHECK: 0       tensor<8xi32>  {{.*}} OK
 // VALUES: 6 8 7 9 8 10 9 11

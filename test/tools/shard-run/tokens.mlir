@@ -3,13 +3,13 @@
 // RUN: shard-run %s --function=step | FileCheck %s --check-prefix=INNER
 // RUN: shard-run --engine=pjrt %s --function=step | FileCheck %s --check-prefix=INNER
 
-// Nobody gives a program a token, or takes one from it: neither counts as an argument or a result of a run.
+// Tokens do not count as arguments or results of a run.
 // CHECK: result
 // CHECK-NEXT: 0 tensor<4xf32> <@m, [{"a"}]> {{.*}} OK
 // CHECK-NEXT: 1 f32 replicated {{.*}} OK
 // CHECK-NOT: {{.}}
 
-// What calls the function that is run is not.
+// The callers of the function that is run do not run.
 // INNER: 0 tensor<4xf32> {{.*}} OK
 // INNER-NOT: {{.}}
 sdy.mesh @m = <["a"=2]>

@@ -4,7 +4,7 @@
 // RUN: shard-run %s --function=harmless --trust-native | FileCheck %s --check-prefix=RUNS
 // RUN: shard-run %s --function=calls --trust-native | FileCheck %s --check-prefix=RUNS
 
-// A module that holds native code, in whichever function, runs only where that is trusted.
+// A module with native code in any function runs only with --trust-native.
 
 // REFUSED: trust_native.mlir:[[# @LINE + 14]]:1: error: 'llvm.func' op is native code
 // REFUSED: trust_native.mlir:[[# @LINE + 17]]:3: error: 'llvm.inline_asm' op is native code

@@ -2,8 +2,8 @@
 // RUN: shard-run --load %S/Inputs/kernels.py --engine=pjrt %s | FileCheck %s --check-prefix=RESULT
 // RUN: not shard-run %s 2>&1 | FileCheck %s --check-prefix=MISSING
 
-// Custom calls and composites run by the lowerings of their targets and names, a composite without a rule by its
-// decomposition. The reduced factor of a rule is summed. Attributes of dialects that are not loaded reach no engine.
+// Custom calls and composites run by the lowerings for their targets and names, and a composite without a rule by its
+// decomposition. The reduced factor of a rule is summed. Attributes of unloaded dialects are not passed to engines.
 
 // CHECK: func.func @main(%arg0: tensor<32x8xf32>{{.*}} {ttcore.shard_status = #ttcore.shard_status<presharded>}
 // CHECK: stablehlo.custom_call @dispatch{{.*}} (tensor<32x8xf32>, tensor<32x6xf32>) -> tensor<8x6xf32>

@@ -2,7 +2,7 @@
 // RUN: shard-run %s --verify-repetition --collectives=stablehlo | FileCheck %s --check-prefix=PURE
 // RUN: not shard-run %s --verify-repetition --pipeline='cse;cse' 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// The rules of this project are pure; test/plugins/verify_repetition.mlir has one that is not.
+// The rules of this project are pure; test/plugins/verify_repetition.mlir has an impure one.
 // PURE: tensor<8xf32> {{.*}} OK
 // PIPELINE: shard-run: error: --verify-repetition and --pipeline exclude each other: passes of the pipeline have the option
 sdy.mesh @mesh = <["x"=2]>

@@ -1,6 +1,6 @@
-// The two-dimensional weight-stationary layer of arXiv:2211.05102, figure 2b, annotated on inputs, weights and output
-// alone: the collectives are the four that the paper derives. Of the input along y, of the hidden layer along x before
-// its activation and after, and of the output along y.
+// The two-dimensional weight-stationary layer of arXiv:2211.05102, figure 2b, annotated only on inputs, weights and
+// output. The collectives are the four that the paper derives: of the input along y, of the hidden layer along x before
+// and after its activation, and of the output along y.
 
 // RUN: shard-opt %examples/weight_stationary.mlir --spmd-pipeline | FileCheck %s --check-prefix=LOCAL
 // RUN: shard-run %examples/weight_stationary.mlir --verify --communication-report=- | FileCheck %s

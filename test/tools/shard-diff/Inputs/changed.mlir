@@ -1,6 +1,6 @@
 sdy.mesh @grid = <["data"=2, "model"=4]>
 
-// Other names, another order, and one other annotation.
+// A variant with other names, another order, and one changed annotation.
 func.func @entry(
     %input: tensor<64x128xf32> {sdy.sharding = #sdy.sharding<@grid, [{"data"}, {}]>},
     %up: tensor<128x256xf32> {sdy.sharding = #sdy.sharding<@grid, [{"model"}, {}]>},

@@ -1,6 +1,6 @@
 sdy.mesh @grid = <["data"=2, "model"=4]>
 
-// Other names and another order.
+// A variant with other names and another order.
 func.func @entry(
     %input: tensor<64x128xf32> {sdy.sharding = #sdy.sharding<@grid, [{"data"}, {}]>},
     %up: tensor<128x256xf32> {sdy.sharding = #sdy.sharding<@grid, [{}, {"model"}]>},

@@ -1,4 +1,4 @@
-// A channel to a host, where one to devices would be right.
+// The channel is to a host; it should be between devices.
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<2xf32>) {

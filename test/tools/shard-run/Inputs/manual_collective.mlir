@@ -1,4 +1,4 @@
-// A collective of the devices inside of a manual computation.
+// A collective of the devices inside a manual computation.
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<2x3xf32>) {

@@ -1,4 +1,4 @@
-// A call of which nothing is known inside of a manual computation.
+// An unknown call inside a manual computation.
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"} (%b: tensor<2x3xf32>) {
