@@ -198,8 +198,7 @@ def _import_all() -> None:
 
 
 def _share_memory() -> None:
-    """Exempts existing objects from the garbage collection of forks, so that their memory stays shared until it is
-    written."""
+    """Exempts existing objects from the garbage collection of forks, which keeps their memory shared."""
     gc.collect()
     gc.freeze()
 
