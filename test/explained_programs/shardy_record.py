@@ -57,8 +57,7 @@ class Traced:
         return _op_names(self.reader.arrays)
 
     def result_of_function(self, function: int, index: int) -> int:
-        """Returns the number of the tensor of a function's result, by the number of the function's op; 0 without
-        one."""
+        """Returns the number of the tensor of a function's result, by the number of the function's op, or 0."""
         reader = self.reader
         return next((reader.first_result + n for n, key in enumerate(reader.results) if key == (function, index)), 0)
 

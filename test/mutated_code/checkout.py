@@ -109,8 +109,7 @@ class Checkout:
             process.communicate()
         if process.returncode == 0:
             return Verdict(False)
-        # A mistake may prevent the import of tests, which is in the output; otherwise the output has none of these
-        # words.
+        # A mistake may prevent the import of tests, which the output shows; otherwise it has none of these words.
         if not any(word in said for word in _CAUGHT) and process.returncode > 0:
             raise RuntimeError(f"tests cannot be run: {arguments}\n{said}")
         lines = [line for line in said.splitlines()[-_LINES:] if line.startswith(("FAILED", "ERROR", "FAIL:", "E  "))]

@@ -15,8 +15,7 @@ PAGE = TESTS.parent / "docs" / "museum.md"
 
 
 def museum(*arguments: str) -> str:
-    """Returns the output of the command, run in a new process because it must set virtual devices before importing
-    JAX."""
+    """Returns the output of the command in a new process, which sets virtual devices before importing JAX."""
     command = [sys.executable, "-m", "museum", *arguments]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

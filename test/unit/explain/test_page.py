@@ -41,8 +41,7 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
 
 
 def chain(data: dict[str, Any], origin: int) -> list[Any]:
-    """Returns the annotation of a chain and the ops and factors of its steps, read in the same way as by the
-    scripts."""
+    """Returns the annotation of a chain and the ops and factors of its steps, read as by the scripts."""
     texts, steps = data["texts"], data["steps"]
     found = []
     while origin >= 0:

@@ -227,8 +227,7 @@ def test_changes() -> None:
     async def script() -> None:
         async with editing() as editor:
             assert await editor.open(LAYER) == []
-            # Each change arrives before the server has read the previous text, so that it has to read only the last
-            # one.
+            # Each change arrives before the server has read the previous text, so it has to read only the last one.
             for typed in "abc":
                 version = editor.replace((8, 10), (8, 11), typed)
             assert "undeclared" in (await editor.diagnostics(version))[0].message
