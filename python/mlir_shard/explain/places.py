@@ -50,7 +50,7 @@ class Place:
     def __str__(self) -> str:
         one = self.in_text
         text = f"{one.file}:{one.line}:{one.column}" if one.file else ""
-        text = " ".join(filter(None, (text, f'"{one.name}"' if one.name else ""))) or "an unknown place"
+        text = " ".join(filter(None, (text, f'"{one.name}"' if one.name else ""))) or "an unknown location"
         return text if one.called_from is None else f"{text}, called from {one.called_from}"
 
     @property

@@ -80,7 +80,7 @@ class OneOf:
 
     def __call__(self, text: str) -> str:
         if text not in self.names:
-            hint = did_you_mean(text, self.names) or f": they are {' and '.join(self.names)}"
+            hint = did_you_mean(text, self.names) or f": expected {' or '.join(self.names)}"
             raise argparse.ArgumentTypeError(f"'{text}' {self.complaint}{hint}")
         return text
 

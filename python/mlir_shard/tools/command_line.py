@@ -59,7 +59,7 @@ class DriverOption:
 def _read_switch(text: str) -> bool:
     values = {"": True, "true": True, "1": True, "false": False, "0": False}
     if text.lower() not in values:
-        raise ValueError("takes true or false")
+        raise ValueError("expects true or false")
     return values[text.lower()]
 
 
@@ -73,13 +73,13 @@ def _read_path(text: str) -> tuple[str, ...]:
 
 def _read_count(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError("takes a number, 0 or more")
+        raise ValueError("expects a non-negative number")
     return int(text)
 
 
 def _read_verification(text: str) -> str:
     if text not in ("all", "only-expected"):
-        raise ValueError("takes all or only-expected")
+        raise ValueError("expects all or only-expected")
     return text
 
 
@@ -94,7 +94,7 @@ def _read_budget(text: str) -> tuple[tuple[str, Limit], ...]:
 
 def _read_shell(text: str) -> str:
     if text not in SHELLS:
-        raise ValueError(f"takes {' or '.join(SHELLS)}")
+        raise ValueError(f"expects {' or '.join(SHELLS)}")
     return text
 
 
@@ -111,20 +111,20 @@ def _switch(name: str, help: str, default: bool = False) -> Any:
 class Arguments:
     """The values of a command line; `-` is standard input or output."""
 
-    output: str = _option("o", "write the output to this file, all of it or nothing", "FILE", "-")
+    output: str = _option("o", "write the output to this file, atomically", "FILE", "-")
     pass_pipeline: str | None = _option("pass-pipeline", "the pipeline to run, builtin.module(...)", "TEXT")
     load: tuple[str, ...] = _option(
         "load", "run a Python file that registers passes (repeatable)", "FILE", (), read=_read_path, repeats=True
     )
     split_input_file: str | None = _option(
         "split-input-file",
-        "take the parts of the input between marker lines one by one",
+        "split the input at marker lines and process each part independently",
         "MARKER",
         implied=DEFAULT_SPLIT_MARKER,
     )
     emit_bytecode: bool = _switch("emit-bytecode", "write bytecode instead of text, locations included")
     output_split_marker: str = _option(
-        "output-split-marker", "the line between parts of the output", "MARKER", DEFAULT_SPLIT_MARKER
+        "output-split-marker", "the marker line between parts of the output", "MARKER", DEFAULT_SPLIT_MARKER
     )
     verify_diagnostics: str | None = _option(
         "verify-diagnostics",
@@ -143,23 +143,23 @@ class Arguments:
     )
     print_ir_before_all: bool = _switch("mlir-print-ir-before-all", "print the IR before each pass")
     print_ir_after_all: bool = _switch("mlir-print-ir-after-all", "print the IR after each pass")
-    print_ir_after_change: bool = _switch(
-        "mlir-print-ir-after-change", "of the prints after passes, only those where the IR changed"
-    )
+    print_ir_after_change: bool = _switch("mlir-print-ir-after-change", "print the IR after a pass only if it changed")
     print_ir_after_failure: bool = _switch("mlir-print-ir-after-failure", "print the IR after a pass that failed")
     print_ir_module_scope: bool = _switch(
-        "mlir-print-ir-module-scope", "print the module rather than the pass's operation"
+        "mlir-print-ir-module-scope", "print the entire module, not only the operation of the pass"
     )
     print_debuginfo: bool = _switch("mlir-print-debuginfo", "print locations")
-    pretty_debuginfo: bool = _switch("mlir-pretty-debuginfo", "print locations in a form for reading")
+    pretty_debuginfo: bool = _switch("mlir-pretty-debuginfo", "print locations in a human-readable form")
     print_op_generic: bool = _switch("mlir-print-op-generic", "print operations in generic form")
-    print_local_scope: bool = _switch("mlir-print-local-scope", "print without aliases")
+    print_local_scope: bool = _switch(
+        "mlir-print-local-scope", "print attributes, types and locations inline, without aliases"
+    )
     elide_elementsattrs_if_larger: int | None = _option(
-        "mlir-elide-elementsattrs-if-larger", "leave out constants of more elements than this", "N", read=_read_count
+        "mlir-elide-elementsattrs-if-larger", "elide constants with more elements than this", "N", read=_read_count
     )
     budget: tuple[tuple[str, Limit], ...] = _option(
         "budget",
-        "fail if the local program costs more: bytes=10MiB, memory=2GiB, time=2ms, collectives=20",
+        "fail if the local program exceeds this budget: bytes=10MiB, memory=2GiB, time=2ms, collectives=20",
         "NAME=AMOUNT,...",
         (),
         read=_read_budget,
@@ -167,25 +167,25 @@ class Arguments:
     )
     memory_report: str | None = _option(
         "memory-report",
-        "write the memory that the local program needs: a table, to - on standard error, or JSON to a .json file",
+        "write the memory usage of the local program: a table (- for standard error), or JSON to a .json file",
         "FILE",
     )
     explain: tuple[str, ...] = _option(
         "explain",
-        "explain on standard error why a value of the input is sharded as it is under spmd-pipeline (repeatable)",
+        "explain on standard error the sharding of a value of the input under spmd-pipeline (repeatable)",
         "VALUE",
         (),
         read=_read_path,
         repeats=True,
     )
-    disable_threading: bool = _switch("mlir-disable-threading", "no effect: one thread is used in any case")
-    timing: bool = _switch("mlir-timing", "print the time that each pass takes")
+    disable_threading: bool = _switch("mlir-disable-threading", "no effect: passes always run on one thread")
+    timing: bool = _switch("mlir-timing", "print the execution time of each pass")
     dump_pass_pipeline: bool = _switch("dump-pass-pipeline", "print the pipeline that is run")
     show_dialects: bool = _switch("show-dialects", "print the dialects and exit")
     list_passes: bool = _switch("list-passes", "print the passes with their summaries and exit")
     help: tuple[str, ...] | None = _option(
         "help",
-        "print this and exit; with names, describe these passes, pipelines and options",
+        "print this help and exit; with names, describe these passes, pipelines and options",
         "PASS,...",
         read=_read_names,
         implied="",
@@ -246,13 +246,13 @@ def parse(argv: Sequence[str]) -> Arguments:
         values["help"] += (*(flag.name for flag in passes), *(one for one in inputs if _PASS_NAME.fullmatch(one)))
         return Arguments(**values)
     if len(inputs) > 1:
-        raise UsageError(f"one input file at a time: '{inputs[0]}' is given already, and '{inputs[1]}'")
+        raise UsageError(f"more than one input file: '{inputs[0]}' and '{inputs[1]}'")
     if inputs:
         values["input"] = inputs[0]
     if values.get("pass_pipeline") is not None and passes:
-        raise UsageError(f"'{passes[0].text}' and --pass-pipeline exclude each other: put the pass into the pipeline")
+        raise UsageError(f"'{passes[0].text}' is not allowed with --pass-pipeline: add the pass to the pipeline")
     if values.get("emit_bytecode") and values.get("split_input_file") is not None:
-        raise UsageError("--emit-bytecode and --split-input-file exclude each other: bytecode is of one module")
+        raise UsageError("--emit-bytecode is not allowed with --split-input-file: bytecode holds a single module")
     return Arguments(passes=tuple(passes), **values)
 
 

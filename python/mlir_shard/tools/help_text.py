@@ -28,8 +28,8 @@ _USAGE = (
     "",
     "usage: shard-opt [options] [passes] [input file, or - for standard input]",
     "",
-    "Flags take one or two dashes. Passes run in the order of their flags, each on the operations it is for; options "
-    "of a pass follow its name: --name=option=value, or --name='option=value other=value'.",
+    "Flags start with one or two dashes. Passes run in the order of their flags, each on the operations of its "
+    "anchor; options of a pass follow its name: --name=option=value, or --name='option=value other=value'.",
 )
 
 
@@ -71,7 +71,7 @@ def _on(name: str) -> list[str]:
     pipeline = registry.find_pipeline(name)
     if pipeline is not None:
         steps = ", ".join(_names(resolution.make(name)))
-        description = f"{pipeline.description}\n\nThese run, where there is something for them to do: {steps}."
+        description = f"{pipeline.description}\n\nRuns these passes where they apply: {steps}."
         return _description("pipeline", name, own_listing.described_pipeline(pipeline), "", description)
     if host_passes.is_registered(name):
         host_pass = host_passes.make(name)
@@ -81,7 +81,7 @@ def _on(name: str) -> list[str]:
         summary = Summary(known.text, _host_options(name, known))
         return _description(f"{kind} of upstream", name, summary, "" if host_pass.is_pipeline else runs_on, None)
     hint = did_you_mean(name, (*OPTIONS, *resolution.known_names()))
-    raise UsageError(f"no help on '{name}', which is neither an option nor a pass{hint or '; --help lists both'}")
+    raise UsageError(f"unknown option or pass '{name}'{hint or '; --help lists both'}")
 
 
 def _names(steps: Iterable[Step]) -> Iterator[str]:

@@ -66,7 +66,7 @@ def check_report(path: str, option: str) -> None:
     Raises:
         UsageError: the path cannot be written, or has the suffix of a picture or a page.
     """
-    check_form(path, "a report is a table, or JSON in a .json file", option=option)
+    check_form(path, "a report is written as a table, or as JSON to a .json file", option=option)
     check(path)
 
 

@@ -147,9 +147,9 @@ class _Picture:
     def _notes(self) -> Iterator[str]:
         yield "Each shard has the colors and the numbers of the devices that hold it. Below a tensor are its bytes on a"
         yield "device, and the collectives for the op that computes it, with the bytes that a device receives."
-        yield "Not drawn is what has the shape and the sharding of an operand, or is an operand in another shape."
+        yield "Tensors with the shape and sharding of an operand, and reshaped operands, are not drawn."
         if self._more > 0:
-            yield f"Not drawn are {self._more} more tensors."
+            yield f"{self._more} more tensors are not drawn."
 
 
 def _axes(mesh: Mesh) -> str:

@@ -83,7 +83,7 @@ class Verifier:
         try:
             return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))
         except re.error as wrong:
-            self._problems.append(error(f"the expected message holds no valid pattern: {wrong}", position))
+            self._problems.append(error(f"invalid pattern in the expected message: {wrong}", position))
             return re.compile(re.escape(text))
 
     def report(self, diagnostic: Diagnostic) -> None:
@@ -167,7 +167,7 @@ class Session:
             return None
         except PassFailure:
             return None
-        _native.set_at_work(part.name, "while it printed the module that the passes have made")
+        _native.set_at_work(part.name, "while printing the module after the passes")
         with self._timing.phase("Output"), _reported(self._context, report):
             if self._arguments.emit_bytecode:
                 return asm.bytecode_of(module)
@@ -204,7 +204,7 @@ class Session:
             memory = memory_of(module)
         except PassFailure as failure:
             where = failure.where if failure.where is not None else module
-            report(diagnostic.at("error", f"memory is not predicted: {failure.message}", where.operation.location))
+            report(diagnostic.at("error", f"cannot predict memory: {failure.message}", where.operation.location))
             return False
         text = report_text(memory, is_json=path.endswith(".json"))
         if path == "-":

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 TOOL = "shard-check"
 
 _DESCRIPTION = """\
-Proves that a local program computes what a global program does, whatever its arguments are: the results are shards of
-the global ones if the arguments are, in the layouts of a certificate. It runs nothing. The exit status is 0 where the
-program is proved, and 1 where it is not or there was an error: a program that is not proved may be right."""
+Proves that a local program is equivalent to a global program for all arguments: if its arguments are shards of the
+global arguments, in the layouts of a certificate, then so are its results. The programs are not run. The exit status
+is 0 if the program is proved, and 1 if it is not or an error occurs; a program that is not proved may be correct."""
 _EPILOGUE = """\
-A certificate is what --spmd-pipeline='certificate=FILE' of shard-opt writes. The lemmas are in docs/certificates.md."""
+shard-opt --spmd-pipeline='certificate=FILE' writes a certificate. docs/certificates.md lists the lemmas."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def parse(argv: Sequence[str]) -> CheckArguments:
     """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     arguments = CheckArguments(**vars(_parser().parse_args(argv)))
     if arguments.whole == arguments.local == "-":
-        raise UsageError("standard input holds one program: name a file for the other one")
+        raise UsageError("standard input holds a single program: specify a file for the other one")
     return arguments
 
 

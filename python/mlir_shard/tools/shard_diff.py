@@ -29,11 +29,11 @@ DEFAULT_WIDTH, LEAST_WIDTH = 120, 40
 
 _DESCRIPTION = """\
 Compares two programs by their shardings after propagation and their communication after partitioning. Names, the order
-of functions and that of operations that do not depend on each other do not count. As for diff, the exit status is 0
-where there is no difference, or none beyond a threshold, 1 where there is one, and 2 for any error."""
+of functions and the order of independent operations are ignored. As for diff, the exit status is 0 if there are no
+differences above a threshold, 1 if there are, and 2 on an error."""
 _EPILOGUE = """\
-A threshold is for how much a quantity may grow: bytes, memory, time or collectives, as an amount or in per cent, or for
-how many annotations, shardings or operations may change. Without one, every difference counts."""
+A threshold limits the increase of a quantity (bytes, memory, time or collectives), as an amount or in per cent, or the
+number of annotations, shardings or operations that change. Without a threshold, every difference counts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> DiffArguments:
     """Parses a command line; raises UsageError if it is invalid. Prints and exits for --help and --version."""
     arguments = DiffArguments(**vars(_parser().parse_args(argv)))
     if arguments.before == arguments.after == "-":
-        raise UsageError("standard input holds one program: name a file for the other one")
+        raise UsageError("standard input holds a single program: specify a file for the other one")
     return arguments
 
 
@@ -76,21 +76,25 @@ def _parser() -> ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=AMOUNT",
-        help="what counts as different: bytes=5%%, memory=10MiB, time=1ms, collectives=0, shardings=10, or several "
-        "between commas; may be given several times",
+        help="the threshold of a difference: bytes=5%%, memory=10MiB, time=1ms, collectives=0, shardings=10, or a "
+        "comma-separated list (repeatable)",
     )
     add(
         "--collectives",
-        type=OneOf(("shard", "stablehlo"), "has no collectives"),
+        type=OneOf(("shard", "stablehlo"), "is not a dialect of collectives"),
         default="shard",
         metavar="DIALECT",
         help="the collectives of the local programs: shard (the default) or stablehlo",
     )
-    add("--keep-order", action="store_true", help="partition AFTER in its own order of operations, not in BEFORE's")
+    add(
+        "--keep-order",
+        action="store_true",
+        help="partition AFTER in its own order of operations, not in that of BEFORE",
+    )
     add("--load", action="append", default=[], metavar="FILE.py", help="load passes and rules from a Python file")
-    add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
-    width = number(f"is not a width: {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
-    add("--width", type=width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
+    add("-o", "--output", default="-", metavar="FILE", help="the output file; - is standard output (the default)")
+    width = number(f"is not a width: expected {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
+    add("--width", type=width, metavar="COLUMNS", help="the width of text (default: that of the terminal, else 120)")
     return parser
 
 
@@ -119,7 +123,7 @@ def _drive(arguments: DiffArguments) -> int:
     from mlir_shard.tools.source import Console
 
     crashes.report(TOOL, FAILED)
-    output.check_form(arguments.output, "a comparison is written to a .md or .json file, or as text to others")
+    output.check_form(arguments.output, "a comparison is written to a .md or .json file, or as text to any other file")
     output.check(arguments.output)
     console = Console(sys.stderr)
     try:
@@ -129,7 +133,7 @@ def _drive(arguments: DiffArguments) -> int:
     except PassFailure as failure:
         for one in failure.diagnostics or (at("error", failure.message, location_of(failure.where)),):
             console.report(one)
-        raise UsageError("the programs cannot be compared where one cannot be partitioned") from failure
+        raise UsageError("the programs cannot be compared, because one cannot be partitioned") from failure
     return _status(arguments, difference)
 
 
@@ -174,7 +178,7 @@ def _exceeded(difference: Difference, limits: dict[str, Limit]) -> dict[str, str
         by = f"{round(grown):,}"
         if name not in NUMBERS:
             by = growth(name, difference.before[name], difference.after[name])
-        found[name] = f"the change of {name}, {by}, is above the threshold of {limits[name].text}"
+        found[name] = f"the change of {name}, {by}, exceeds the threshold of {limits[name].text}"
     return found
 
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 TOOL = "shard-explain"
 FORMATS = ("auto", "text", "json", "html", "svg")
 _SUFFIXES = {"json": (".json",), "html": (".html", ".htm"), "svg": (".svg",)}
-_OUTPUTS = "an explanation is written to a .json, .html or .svg file, or as text to others"
+_OUTPUTS = "an explanation is written to a .json, .html or .svg file, or as text to any other file"
 _DESCRIPTION = """\
-Explains values of a program: how they are sharded, for each axis the chain of causes back to an annotation, which axes
-they lost and to what, and the collectives that move them. Without values, explains the communication of the program.
-The exit status is 0, or 1 for any error."""
+Explains the shardings of values of a program: for each axis, the chain of causes back to an annotation; the axes that
+were lost, and why; and the collectives that move the values. Without values, explains the communication of the program.
+The exit status is 0, or 1 on an error."""
 _EPILOGUE = """\
-A VALUE is '%w', a line ('9', 'file.mlir:9', '9:14'), 'argument 0', 'result 0', the name of an op, or a name that a
-front end gave, with '*' and '?'; '@main:%w' is one of a function. '--what-if' takes a value and a sharding in the
+A VALUE is '%w', a line ('9', 'file.mlir:9', '9:14'), 'argument 0', 'result 0', the name of an op, or a name from
+a front end, with '*' and '?'; '@main:%w' selects a value of a function. '--what-if' takes a value and a sharding in the
 syntax of sdy, '%w: [{}, {"model"}]', and may be given several times: the changes are made together."""
 
 
@@ -62,7 +62,7 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(TOOL, _DESCRIPTION, _EPILOGUE)
     add = parser.add_argument
     add("input", metavar="FILE", help="the program, in text or bytecode; - is standard input")
-    add("values", metavar="VALUE", nargs="*", help="what to explain (default: the whole program)")
+    add("values", metavar="VALUE", nargs="*", help="the values to explain (default: the entire program)")
     add(
         "--collectives",
         choices=("shard", "stablehlo"),
@@ -74,7 +74,7 @@ def _parser() -> ArgumentParser:
         "--suggest",
         metavar="N",
         default=0,
-        type=number("is not a number of annotations, 1 or more", 1),
+        type=number("is not a number of annotations: expected 1 or more", 1),
         help="try single annotations, and show the N that save the most bytes",
     )
     add("--costs", metavar="FILE", help="latencies and bandwidths of mesh axes, as TOML or JSON")
@@ -85,7 +85,7 @@ def _parser() -> ArgumentParser:
         default="auto",
         help="text, json, html, svg (default: by the suffix of the output)",
     )
-    add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
+    add("-o", "--output", default="-", metavar="FILE", help="the output file; - is standard output (the default)")
     return parser
 
 
@@ -100,13 +100,13 @@ def _drive(arguments: ExplainArguments) -> int:
     from mlir_shard.tools.source import Console
 
     crashes.report(TOOL)
-    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} draws nothing like it"
+    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} does not produce such a file"
     output.check_form(arguments.output, written, drawn=_SUFFIXES.get(_format(arguments), ()))
     output.check(arguments.output)
     if arguments.what_if and _format(arguments) in ("html", "svg"):
-        raise UsageError("--what-if is compared in text or JSON: a page or a picture shows one program")
+        raise UsageError("--what-if requires text or JSON: a page or a picture shows a single program")
     if arguments.suggest and _format(arguments) == "svg":
-        raise UsageError("--suggest is for text, JSON or HTML: a picture shows no annotations")
+        raise UsageError("--suggest requires text, JSON or HTML: a picture does not show annotations")
     console = Console(sys.stderr)
     try:
         modules.load_passes(arguments.load, console)

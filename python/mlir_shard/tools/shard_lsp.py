@@ -13,9 +13,9 @@ from mlir_shard.tools.command_line import UsageError, exit_status
 
 TOOL = "shard-lsp"
 _DESCRIPTION = """\
-Speaks the Language Server Protocol on standard input and output, for editors: errors of parsing, verification and
-partitioning while a program is written, and for each value its sharding and why it has it. docs/editors.md says how
-editors are set up."""
+Serves the Language Server Protocol on standard input and output: editors show errors of parsing, verification and
+partitioning while a program is written, and the sharding of each value with its causes. docs/editors.md describes the
+setup of editors."""
 
 
 def _parser() -> ArgumentParser:

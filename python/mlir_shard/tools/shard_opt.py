@@ -86,9 +86,7 @@ def _check_plugin_names() -> None:
     pipelines = registry.registered_pipelines(besides=registry.OWN_PACKAGE)
     for name, one in (*passes.items(), *((name, known.build) for name, known in pipelines.items())):
         if name in OPTIONS:
-            reason = (
-                f"'{name}' is the name of an option of {TOOL}, so no pass or pipeline can have it: take another one"
-            )
+            reason = f"'{name}' is an option of {TOOL} and cannot be the name of a pass or pipeline"
             raise PluginError(of_declaration(reason, one))
 
 
@@ -121,7 +119,7 @@ def _optimize(arguments: Arguments, console: Console) -> int:
         print(f"Pass Manager with {len(pipeline.steps)} passes:\n{pipeline}", file=sys.stderr, flush=True)
     try:
         if arguments.emit_bytecode and arguments.output == "-" and sys.stdout.isatty():
-            raise UsageError("bytecode is not for a terminal: name a file with -o")
+            raise UsageError("cannot write bytecode to a terminal: specify a file with -o")
         whole = opened or source.read(arguments.input)
         console.add(whole)
         marker = arguments.split_input_file
@@ -173,7 +171,7 @@ def _flagged_steps(arguments: Arguments) -> Iterator[Step]:
     for flag in arguments.passes:
         if not resolution.is_known(flag.name):
             hint = did_you_mean(flag.name, (*OPTIONS, *resolution.known_names()), prefix="--")
-            raise UsageError(f"'{flag.text}' is neither an option nor a pass{hint or '; --help lists both'}")
+            raise UsageError(f"unknown option or pass '{flag.text}'{hint or '; --help lists both'}")
         try:
             yield from resolution.make(flag.name, without_delimiters(flag.options))
         except OptionError as error:

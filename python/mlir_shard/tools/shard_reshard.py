@@ -25,11 +25,10 @@ FORMATS = ("auto", "text", "rich", "svg", "html", "json")
 _SUFFIXES = {"svg": (".svg",), "html": (".html", ".htm"), "json": (".json",)}
 OBJECTIVES = ("time", "bytes", "memory")
 LEAST_WIDTH = 40
-_OUTPUTS = "a plan is drawn to a .svg or .html file, and written to a .json file or as text to others"
+_OUTPUTS = "a plan is drawn to a .svg or .html file, and written to a .json file, or as text to any other file"
 _DESCRIPTION = """\
-Plans how a tensor on a mesh of devices goes from one sharding to another, and shows it: its boxes before and after,
-each step with what devices send, receive and hold, and the least bytes there are. The exit status is 0, or 1 for any
-error."""
+Plans the resharding of a tensor on a mesh of devices and shows the plan: the boxes before and after, the data that
+devices send, receive and hold in each step, and the lower bound of bytes. The exit status is 0, or 1 on an error."""
 _EPILOGUE = """\
 Shardings are written as in sdy, '[{"x"}, {"y"}]', with sub-axes '"x":(1)2' and ', unreduced={"z"}' behind them, or as
 the numbers of mesh axes: '[[0], [1]]', ', unreduced=[2]'."""
@@ -67,15 +66,17 @@ def _parser() -> ArgumentParser:
     add("--mesh", required=True, metavar="MESH", help="""x=2,y=3, or '<["x"=2, "y"=3]>', or 2x3 without names""")
     add("--target-mesh", metavar="MESH", help="the mesh after, of any devices (default: the mesh before)")
     add("--shape", required=True, metavar="SHAPE", help="sizes and element type, as 12x18xf32")
-    add("--objective", choices=OBJECTIVES, help="what to minimize (default: time, or the objective of --costs)")
+    add(
+        "--objective", choices=OBJECTIVES, help="the objective to minimize (default: time, or the objective of --costs)"
+    )
     add(
         "--direct-exchange",
         action=BooleanOptionalAction,
         default=True,
-        help="let devices send each other what they lack, beside collectives (the default)",
+        help="allow direct exchanges between devices in addition to collectives (the default)",
     )
     add("--costs", metavar="FILE", help="latencies and bandwidths, as TOML or JSON (default: those of the planner)")
-    add("--simulate", action="store_true", help="carry the plan out on NumPy arrays and report whether it delivers")
+    add("--simulate", action="store_true", help="simulate the plan on NumPy arrays and check the result")
     add(
         "--format",
         choices=FORMATS,
@@ -83,10 +84,10 @@ def _parser() -> ArgumentParser:
         help="text, rich for text in colour, a picture (svg), both (html), or data (json) "
         "(default: by the suffix of the output, else text, in colour on a terminal)",
     )
-    add("-o", "--output", default="-", metavar="FILE", help="where to write; - is standard output (the default)")
-    add("--colour", choices=("auto", "always", "never"), default="auto", help="whether text is in colour")
-    width = number(f"is not a width: {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
-    add("--width", type=width, metavar="COLUMNS", help="how wide text is (default: the terminal, else 120)")
+    add("-o", "--output", default="-", metavar="FILE", help="the output file; - is standard output (the default)")
+    add("--colour", choices=("auto", "always", "never"), default="auto", help="when to color text")
+    width = number(f"is not a width: expected {LEAST_WIDTH} columns or more", LEAST_WIDTH, 10_000)
+    add("--width", type=width, metavar="COLUMNS", help="the width of text (default: that of the terminal, else 120)")
     return parser
 
 
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drive(arguments: ReshardArguments) -> int:
-    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} draws nothing like it"
+    written = _OUTPUTS if arguments.format == "auto" else f"--format={arguments.format} does not produce such a file"
     output.check_form(arguments.output, written, drawn=_SUFFIXES.get(_format(arguments), ()))
     output.check(arguments.output)
     return _show(arguments)
@@ -120,7 +121,7 @@ def _show(arguments: ReshardArguments) -> int:
     text = _text(arguments, plan, tensor, missed).encode(errors="replace").decode()
     output.write(arguments.output, text)
     if missed:
-        return complain(TOOL, f"the plan does not deliver: other values on {_devices(missed)}")
+        return complain(TOOL, f"the plan is incorrect: wrong values on {_devices(missed)}")
     return 0
 
 
@@ -178,7 +179,7 @@ def _columns(on_terminal: bool) -> int:
 
 def _verdict(missed: tuple[int, ...]) -> str:
     if missed:
-        return f"Simulated: other values than there should be on {_devices(missed)}."
+        return f"Simulated: wrong values on {_devices(missed)}."
     return "Simulated: every device holds the values of its box."
 
 

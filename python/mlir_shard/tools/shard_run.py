@@ -53,7 +53,9 @@ def _parse_once(given: Sequence[str], found: Place) -> RunArguments:
         with contextlib.redirect_stdout(sys.stdout if found.rank == 0 else io.StringIO()):
             arguments = run_arguments.parse(given)
         if arguments.engine != run_arguments.MPI:
-            raise UsageError(f"--engine={arguments.engine} has all devices in one process: start shard-run alone")
+            raise UsageError(
+                f"--engine={arguments.engine} runs all devices in one process: start shard-run without a launcher"
+            )
         return arguments
     except UsageError:
         if found.rank == 0:

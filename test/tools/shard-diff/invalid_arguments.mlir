@@ -17,14 +17,14 @@
 // RUN: not shard-diff %s %t.mlir 2>&1 | FileCheck %s --check-prefix=PARSE
 
 // MISSING: shard-diff: error: the following arguments are required: AFTER
-// INPUTS: shard-diff: error: standard input holds one program: name a file for the other one
+// INPUTS: shard-diff: error: standard input holds a single program: specify a file for the other one
 // ABSENT: shard-diff: error: cannot open input file '{{.*}}absent.mlir': No such file or directory
 // FORMAT: shard-diff: error: argument --format: 'markdwn' is not a format; did you mean 'markdown'?
-// COLLECTIVES: shard-diff: error: argument --collectives: 'mpi' has no collectives: they are shard and stablehlo
+// COLLECTIVES: shard-diff: error: argument --collectives: 'mpi' is not a dialect of collectives: expected shard or stablehlo
 // NAME: shard-diff: error: argument --threshold: 'byte' is not a quantity; did you mean 'bytes'?
 // NOTHING: shard-diff: error: argument --threshold: 'bytes' has no amount: bytes=10MiB or 1.5GB or 5%
 // UNIT: shard-diff: error: argument --threshold: '5miles' is not an amount of time: 20ms or 1.5s or 5%
-// PICTURE: shard-diff: error: --output={{.*}}: a comparison is written to a .md or .json file, or as text to others; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
+// PICTURE: shard-diff: error: --output={{.*}}: a comparison is written to a .md or .json file, or as text to any other file; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
 // OUTPUT: shard-diff: error: cannot open output file '{{.*}}': No such file or directory
 // LOAD: error: cannot load '{{.*}}absent.py'
 // FULL: shard-diff: error: cannot write to standard output: No space left on device

@@ -1,7 +1,7 @@
 // RUN: not shard-diff %s %s 2>&1 | FileCheck %s
 
 // CHECK: not_partitioned.mlir:6:1: error: the mesh {{.*}} has 1048576 devices, too many to partition for
-// CHECK: shard-diff: error: the programs cannot be compared where one cannot be partitioned
+// CHECK: shard-diff: error: the programs cannot be compared, because one cannot be partitioned
 
 sdy.mesh @mesh = <["x"=1048576]>
 

@@ -10,10 +10,10 @@
 // RUN: shard-diff %t.mlir %s --threshold bytes=0,time=0
 
 // WITHIN: bytes
-// BYTES: shard-diff: the change of bytes, +{{.*}} KiB (+{{.*}}%), is above the threshold of 5%
-// SHARDINGS: shard-diff: the change of shardings, {{.*}}, is above the threshold of 1
-// MARKDOWN: - :x: the change of bytes, +{{.*}}, is above the threshold of 1kB
-// MARKDOWN: - :x: the change of annotations, 1, is above the threshold of 0
+// BYTES: shard-diff: the change of bytes, +{{.*}} KiB (+{{.*}}%), exceeds the threshold of 5%
+// SHARDINGS: shard-diff: the change of shardings, {{.*}}, exceeds the threshold of 1
+// MARKDOWN: - :x: the change of bytes, +{{.*}}, exceeds the threshold of 1kB
+// MARKDOWN: - :x: the change of annotations, 1, exceeds the threshold of 0
 // JSON: "exceeded": [
 // JSON-NEXT: "bytes"
 

@@ -28,8 +28,8 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 // ABSENT: shard-explain: error: cannot open input file
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 
 // FLAG: shard-explain: error: unknown option '--form'; did you mean '--format'?
-// PICTURE: shard-explain: error: --output={{.*}}: an explanation is written to a .json, .html or .svg file, or as text to others; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
-// FORMAT: shard-explain: error: --output={{.*}}.htm: --format=text draws nothing like it; shard-explain draws
-// PAGE: shard-explain: error: --what-if is compared in text or JSON: a page or a picture shows one program
+// PICTURE: shard-explain: error: --output={{.*}}: an explanation is written to a .json, .html or .svg file, or as text to any other file; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
+// FORMAT: shard-explain: error: --output={{.*}}.htm: --format=text does not produce such a file; shard-explain draws
+// PAGE: shard-explain: error: --what-if requires text or JSON: a page or a picture shows a single program
 // LINK: shard-explain: error: costs: cost model {{.*}}.toml: links.TYPO: not an axis of the mesh, which has "x", "y"
 // OUTPUT: shard-explain: error: cannot open output file

@@ -17,7 +17,7 @@
 // CUT: {{.*}}.cut: error: attempting to parse
 // MESS: {{.*}}.mess: error: expected dynamic attribute in `#sdy.mess
 // SIZE: bytecode.mlir:[[# @LINE + 4]]:1: error: 'sdy.mesh' op attribute 'mesh' must be a #sdy.mesh: expected an integer for 'size'
-// SPLIT: shard-opt: error: --emit-bytecode and --split-input-file exclude each other
+// SPLIT: shard-opt: error: --emit-bytecode is not allowed with --split-input-file
 
 // CHECK: sdy.mesh @mesh = <["data"=2, "model"=2]>
 sdy.mesh @mesh = <["data"=2, "model"=2]>

@@ -49,7 +49,7 @@
 // PIPELINE: --spmd-pipeline: Converts a module with a few annotations to the local program
 // PIPELINE: A pipeline.
 // PIPELINE: Decides all shardings by `shard-propagate`
-// PIPELINE: These run, where there is something for them to do: shard-check-annotations, {{.*}}
+// PIPELINE: Runs these passes where they apply: shard-check-annotations, {{.*}}
 // PIPELINE: Options, as in --spmd-pipeline={{.*}}:
 // PIPELINE: overlap {{ *}}- compute while messages are under way
 // PIPELINE-NOT: Pipelines:
@@ -62,8 +62,8 @@
 
 // ADDED: --cse: Eliminate common sub-expressions
 // ADDED-NOT: Options:
-// OPTION: --mlir-timing {{ *}}- print the time that each pass takes
-// UNKNOWN: shard-opt: error: no help on 'spmdiz', which is neither an option nor a pass; did you mean 'spmdize'?
+// OPTION: --mlir-timing {{ *}}- print the execution time of each pass
+// UNKNOWN: shard-opt: error: unknown option or pass 'spmdiz'; did you mean 'spmdize'?
 
 // VERSION: mlir-shard {{[0-9]+\.[0-9]+\.[0-9]+}}
 // DIALECTS: Available Dialects: {{.*,arith,.*,builtin,.*,func,.*,linalg,.*,sdy,.*,shard,.*,stablehlo,.*}}

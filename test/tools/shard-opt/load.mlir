@@ -16,7 +16,7 @@
 // LANGUAGE: shard-opt: error: cannot load '{{.*}}load.mlir': it is not a Python file
 // BUILTIN: named_as_built_in.py:{{1[01]}}:{{[12]}}: error: cannot load '{{.*}}named_as_built_in.py': RegistrationError: {{.*}}Mine: 'spmd-pipeline' is the name of a built-in pass or pipeline: take another one
 // BUILTIN-NOT: error:
-// OPTION: named_as_an_option.py:10:1: error: 'load' is the name of an option of shard-opt, so no pass or pipeline can have it: take another one
+// OPTION: named_as_an_option.py:10:1: error: 'load' is an option of shard-opt and cannot be the name of a pass or pipeline
 // OPTION-NEXT: @register
 // OPTION-NOT: error:
 // CHECK: tag = "tagged"

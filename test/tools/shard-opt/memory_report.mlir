@@ -27,7 +27,7 @@
 // JSON: "name": "arg1"
 // JSON: "peak": 73728
 // FILE: shard-opt: error: cannot open output file
-// DYNAMIC: dynamic.mlir:2:8: error: memory is not predicted: a tensor is of dynamic shape: see shard-make-static
+// DYNAMIC: dynamic.mlir:2:8: error: cannot predict memory: a tensor is of dynamic shape: see shard-make-static
 // TIMING: "predicted_memory": {
 // TIMING: "peak": 73728
 

@@ -10,9 +10,9 @@
 //
 // CHECK: shard-opt: error: --output={{.*}}: a module is written as text, or with --emit-bytecode as bytecode;
 // CHECK-SAME: shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
-// REPORT: shard-opt: error: --memory-report={{.*}}.html: a report is a table, or JSON in a .json file; shard-explain draws
-// RESULTS: shard-run: error: --output={{.*}}.svg: results are written to a .npz file, or one to a .npy file; shard-explain draws
-// COMMUNICATION: shard-run: error: --communication-report={{.*}}.svg: a report is a table, or JSON in a .json file; shard-explain
+// REPORT: shard-opt: error: --memory-report={{.*}}.html: a report is written as a table, or as JSON to a .json file; shard-explain draws
+// RESULTS: shard-run: error: --output={{.*}}.svg: results are written to a .npz file, or a single result to a .npy file; shard-explain draws
+// COMMUNICATION: shard-run: error: --communication-report={{.*}}.svg: a report is written as a table, or as JSON to a .json file; shard-explain
 func.func @main() {
   return
 }

@@ -26,7 +26,7 @@
 // ANCHOR: --pass-pipeline:1:1: error: the pipeline runs on func.func, not on builtin.module: write builtin.module(func.func(cse))
 // BARE: --pass-pipeline:1:1: error: a pipeline starts with the operation it runs on: builtin.module(cse)
 // CUT: --pass-pipeline:1:19: error: expected ')' after the passes of 'builtin.module'
-// EXCLUSIVE: shard-opt: error: '--cse' and --pass-pipeline exclude each other
+// EXCLUSIVE: shard-opt: error: '--cse' is not allowed with --pass-pipeline
 func.func @f() {
   return
 }

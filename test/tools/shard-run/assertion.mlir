@@ -2,7 +2,7 @@
 
 // CHECK: shard-run: error: rank {{.*}} was killed by SIGABRT
 // CHECK: assertion.mlir:14:3: error: the assertion 'a number from 0 to 9 is not above 9' failed
-// CHECK-NEXT: the arguments are random: --inputs gives others, --seed other random ones
+// CHECK-NEXT: the arguments are random: --inputs and --seed select others
 
 sdy.mesh @mesh = <["x"=2]>
 

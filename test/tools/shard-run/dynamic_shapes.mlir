@@ -5,7 +5,7 @@
 
 // STATIC: 0 {{ *}}tensor<6x4xf32> {{.*}} OK
 // UNKNOWN: error: the program has no argument or dimension variable 'batch'; give shapes of arguments, as 0=SIZEx4
-// INVALID: shard-run: error: argument --shape: '0=6x' is not a shape: x=32x16 for an argument, or batch=32
+// INVALID: shard-run: error: argument --shape: '0=6x' is not a shape: expected x=32x16 for an argument, or batch=32
 // CHECK: dynamic_shapes.mlir:[[# @LINE + 4]]:8: error: 'stablehlo.tanh' op: propagation needs static shapes, but result 0 has type tensor<?x4xf32>; give the program sizes with shard-run --shape, or --shard-make-static
 // CHECK: shard-run: error: the program cannot be sharded by 'shard-propagate'
 sdy.mesh @mesh = <["x"=2]>

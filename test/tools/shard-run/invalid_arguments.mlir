@@ -27,27 +27,27 @@
 
 // FLAG: shard-run: error: unknown option '--rank'; did you mean '--ranks'?
 // NOTHING: shard-run: error: the following arguments are required: FILE
-// COUNT: shard-run: error: argument -n/--ranks: 'none' is not a number of ranks: 1 or more
+// COUNT: shard-run: error: argument -n/--ranks: 'none' is not a number of ranks: expected 1 or more
 // RANKS: shard-run: error: the program is for 4 ranks, not 2: its mesh is @mesh of 4 (<["x"=4]>)
 // FUNCTION: shard-run: error: the program has no function @absent to run; its functions: @main
 // STAGE: shard-run: error: argument --show: 'locl' is not a stage to show; did you mean 'local'?
-// ONE: shard-run: error: argument --pipeline: 'cse' is one pipeline: two are needed, with a semicolon between
+// ONE: shard-run: error: argument --pipeline: 'cse' is a single pipeline: expected two, separated by a semicolon
 // PIPELINE: shard-run: error: {{.*}}shard-propagat{{.*}}did you mean 'shard-propagate'
-// SUFFIX: shard-run: error: --output={{.*}}results.txt: results are written to a .npz file, or one to a .npy file
+// SUFFIX: shard-run: error: --output={{.*}}results.txt: results are written to a .npz file, or a single result to a .npy file
 // UNWRITABLE: shard-run: error: cannot open output file '{{.*}}results.npz': No such file or directory
 // LOAD: error: cannot load '{{.*}}absent.py'
 // ABSENT: shard-run: error: cannot open input file '{{.*}}absent.mlir': No such file or directory
 // DIRECTORY: shard-run: error: cannot open input file '{{.*}}': Is a directory
 // INPUT: shard-run: error: cannot read '{{.*}}absent.npy': No such file or directory
-// NOINPUT: shard-run: error: cannot read '{{.*}}': it holds no array of NumPy's
-// RTOL: shard-run: error: argument --rtol: '-2' is not a tolerance: a number that is not negative
-// ATOL: shard-run: error: --atol is for a comparison, and --no-verify leaves it out
+// NOINPUT: shard-run: error: cannot read '{{.*}}': it is not a NumPy array
+// RTOL: shard-run: error: argument --rtol: '-2' is not a tolerance: expected a non-negative number
+// ATOL: shard-run: error: --atol is not allowed with --no-verify, which disables the comparison
 // ENGINE: shard-run: error: argument --engine: 'pjr' is not an engine; did you mean 'pjrt'?
-// NOTMPI: shard-run: error: --mpi is for --engine=mpi, and the engine is pjrt
-// PLATFORM: shard-run: error: --platform is for --engine=pjrt, and the engine is mpi
-// WHOSE: shard-run: error: argument --collectives: 'stablehl' has no collectives; did you mean 'stablehlo'?
-// NOTSHARD: shard-run: error: --collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives
-// BOTH: shard-run: error: --collectives and --pipeline exclude each other: passes of the pipeline have the option
+// NOTMPI: shard-run: error: --mpi requires --engine=mpi, but the engine is pjrt
+// PLATFORM: shard-run: error: --platform requires --engine=pjrt, but the engine is mpi
+// WHOSE: shard-run: error: argument --collectives: 'stablehl' is not a dialect of collectives; did you mean 'stablehlo'?
+// NOTSHARD: shard-run: error: --collectives=shard requires --engine=mpi: PJRT runs the collectives of StableHLO
+// BOTH: shard-run: error: --collectives is not allowed with --pipeline: set the option on a pass of the pipeline
 // LAUNCHER: shard-run: error: '{{.*}}' is not a launcher of MPI: no such program, or not to be executed
 
 sdy.mesh @mesh = <["x"=4]>

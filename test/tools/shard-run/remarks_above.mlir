@@ -9,8 +9,8 @@
 // MISSPELT-NOT: sdy.shardin
 // GATHERED: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 32 bytes
 // SMALL-NOT: remark:
-// BYTES: shard-run: error: argument --remarks-above: 'all' is not a number of bytes: an integer that is not negative, or none
-// PIPELINE: shard-run: error: --remarks-above and --pipeline exclude each other: passes of the pipeline have the option
+// BYTES: shard-run: error: argument --remarks-above: 'all' is not a number of bytes: expected a non-negative integer or none
+// PIPELINE: shard-run: error: --remarks-above is not allowed with --pipeline: set the option on a pass of the pipeline
 
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: tensor<f32> {sdy.shardin = 1 : i32}) -> tensor<16xf32> {

@@ -4,7 +4,7 @@
 
 // The rules of this project are pure; test/plugins/verify_repetition.mlir has an impure one.
 // PURE: tensor<8xf32> {{.*}} OK
-// PIPELINE: shard-run: error: --verify-repetition and --pipeline exclude each other: passes of the pipeline have the option
+// PIPELINE: shard-run: error: --verify-repetition is not allowed with --pipeline: set the option on a pass of the pipeline
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
   %0 = math.sqrt %a : tensor<8xf32>

@@ -131,7 +131,7 @@ def test_calls_must_have_the_structure_of_the_program(model: Perceptron) -> None
     with pytest.raises(TypeError, match=r"'scale' is 3.0, but the program was made for 2.0"):
         run(X, 3.0, offset={"by": X})
     with pytest.raises(
-        RunError, match=r"argument 'x' of the program is tensor<4x8xf32>: the array given has shape 2x8"
+        RunError, match=r"argument 'x' of the program is tensor<4x8xf32>, but the given array has shape 2x8"
     ):
         run(X[:2], 2.0, offset={"by": X})
 

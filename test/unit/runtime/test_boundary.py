@@ -54,7 +54,7 @@ def test_scalars_in_files(tmp_path: Path) -> None:
         assert saved["result1"] == 14
     ended = shard_run("program.mlir", "--inputs", "x.npy", "n.npy", "x.npy", cwd=tmp_path)
     assert ended.returncode == 1
-    assert "argument 1 of the program is f32: the array given has shape 4" in ended.stderr
+    assert "argument 1 of the program is f32, but the given array has shape 4" in ended.stderr
 
 
 @pytest.mark.parametrize("type_", ["memref<4xf32>", "vector<4xf32>", "tuple<f32>"])

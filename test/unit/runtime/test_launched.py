@@ -111,11 +111,11 @@ def test_the_module_is_shown_once(folder: Path, forked: list[str]) -> None:
         (2, ["program.mlir"], "the program is for 4 ranks, and the launcher has started 2"),
         (2, ["program.mlir", "-n", "2"], "the program is for 4 ranks, not 2: its mesh is @mesh of 4"),
         (2, ["absent.mlir"], "cannot open input file 'absent.mlir': No such file or directory"),
-        (2, ["program.mlir", "--seed", "x"], "argument --seed: 'x' is not a seed: an integer that is not negative"),
+        (2, ["program.mlir", "--seed", "x"], "argument --seed: 'x' is not a seed: expected a non-negative integer"),
         (
             2,
             ["program.mlir", "--engine", "pjrt"],
-            "--engine=pjrt has all devices in one process: start shard-run alone",
+            "--engine=pjrt runs all devices in one process: start shard-run without a launcher",
         ),
         (4, ["program.mlir", "-o", "absent/out.npz"], "cannot open output file 'absent/out.npz'"),
     ],

@@ -121,7 +121,7 @@ def test_a_rank_of_open_mpi_that_fails(tmp_path: Path) -> None:
     said = (
         "shard-run: error: rank 1 of 4 was killed by SIGABRT (Aborted); the last it wrote:\n"
         "  program.mlir: error: the assertion 'this rank is not to be' failed\n"
-        "  the arguments are random: --inputs gives others, --seed other random ones\n"
+        "  the arguments are random: --inputs and --seed select others\n"
     )
     assert ended.stderr == said
     assert not [path for path in (tmp_path / "files").rglob("*") if not path.is_dir()]

@@ -84,7 +84,7 @@ A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
         (
             "--inputs",
             {"a.npy": A, "b.npy": np.zeros(4, np.int32)},
-            "cannot use 'b.npy': argument 1 of the program is tensor<3xi32>: the array given has shape 4",
+            "cannot use 'b.npy': argument 1 of the program is tensor<3xi32>, but the given array has shape 4",
         ),
         (
             "--inputs",
@@ -95,7 +95,8 @@ A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
         (
             "--expect",
             {"ab.npz": [A, A]},
-            "cannot use 'arr_1' in 'ab.npz': result 1 of the program is tensor<3xi32>: the array given has shape 4x3",
+            "cannot use 'arr_1' in 'ab.npz': result 1 of the program is tensor<3xi32>, "
+            "but the given array has shape 4x3",
         ),
         ("--expect", {"a.npy": A}, "the program returns 2 arrays, not 1, 'a.npy': (tensor<4x3xf32>, tensor<3xi32>)"),
     ],
@@ -134,7 +135,7 @@ def test_one_result_as_a_file(program: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.full((4, 3), 2, np.float32))
     ended = shard_run(program, "-o", "out.npy", cwd=tmp_path)
-    message = "--output=out.npy: a .npy file holds one result, the program has 2: use .npz"
+    message = "--output=out.npy: a .npy file holds one result, but the program has 2: use .npz"
     assert (ended.returncode, ended.stderr) == (1, f"shard-run: error: {message}\n")
 
 

@@ -61,18 +61,18 @@ def test_two_dashes_alone_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["a", "b"], "one input file at a time: 'a' is given already, and 'b'"),
+        (["a", "b"], "more than one input file: 'a' and 'b'"),
         (["-o"], "'-o' needs a value: -o=FILE"),
         (["-o", "a", "-o", "b"], "'-o' is given twice, with 'a' and 'b'"),
-        (["--verify-each=maybe"], "'--verify-each' takes true or false, not 'maybe'"),
+        (["--verify-each=maybe"], "'--verify-each' expects true or false, not 'maybe'"),
         (
             ["--mlir-elide-elementsattrs-if-larger=-1"],
-            "'--mlir-elide-elementsattrs-if-larger' takes a number, 0 or more, not '-1'",
+            "'--mlir-elide-elementsattrs-if-larger' expects a non-negative number, not '-1'",
         ),
-        (["--verify-diagnostics=some"], "'--verify-diagnostics' takes all or only-expected, not 'some'"),
+        (["--verify-diagnostics=some"], "'--verify-diagnostics' expects all or only-expected, not 'some'"),
         (
             ["--cse", "--pass-pipeline=x"],
-            "'--cse' and --pass-pipeline exclude each other: put the pass into the pipeline",
+            "'--cse' is not allowed with --pass-pipeline: add the pass to the pipeline",
         ),
     ],
 )

@@ -169,7 +169,7 @@ class Document:
 
 
 def _place(one: Diagnostic) -> str:
-    return one.heading.rsplit(f": {one.severity}: ", 1)[0] if one.position or one.place else "an unknown place"
+    return one.heading.rsplit(f": {one.severity}: ", 1)[0] if one.position or one.place else "an unknown location"
 
 
 class _Part:

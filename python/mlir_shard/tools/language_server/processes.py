@@ -64,10 +64,10 @@ class _Process:
 
     async def _how_ended(self) -> str:
         status = await self._process.wait()
-        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        how = f"was terminated by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return f"the process that reads this text ended {how}{f': {lines[-1]}' if lines else ''}"
+        return f"the process that analyzes this text {how}{f': {lines[-1]}' if lines else ''}"
 
     def kill(self) -> None:
         """Ends the process."""

@@ -84,10 +84,10 @@ def read_tensor(text: str) -> TensorType:
         compact = compact[len("tensor<") : -1]
     match = _TENSOR.fullmatch(compact)
     if not match or not (match[2] or match[3]):
-        raise ValueError(f"'{text}' is not a shape with an element type, as 12x18xf32 is")
+        raise ValueError(f"'{text}' is not a shape with an element type, such as 12x18xf32")
     sizes = [*match[1].split("x")[:-1], *([match[2]] if match[2] else [])]
     if "?" in sizes:
-        raise ValueError(f"'{text}' has a dynamic size: give the size to plan for")
+        raise ValueError(f"'{text}' has a dynamic size: specify the size to plan for")
     element_type = match[3] or "f32"
     tensor = TensorType(tuple(map(int, sizes)), element_type, _element_size(element_type))
     if max((prod(tensor.shape), *tensor.shape)) * tensor.element_size > MOST_BYTES:
@@ -132,7 +132,7 @@ def _element_size(element_type: str) -> int:
     if (match := _INTEGER.fullmatch(element_type)) and int(match[1]) <= _MOST_BITS:
         return -(-int(match[1]) // 8)
     known = (*_FLOAT_BYTES, "i1", "i8", "i32", "index")
-    hint = did_you_mean(element_type, known) or ", as f32, bf16, i8 or index is"
+    hint = did_you_mean(element_type, known) or ", such as f32, bf16, i8 or index"
     raise ValueError(f"'{element_type}' is not an element type of known size{hint}")
 
 
@@ -141,14 +141,15 @@ def _sharding_by_numbers(text: str, match: re.Match[str], mesh: Mesh) -> TensorS
         for number in numbers:
             if number >= len(mesh.axes):
                 raise ValueError(
-                    f"sharding '{text}' names axis {number}, but the mesh {mesh} has {len(mesh.axes)}, counted from 0"
+                    f"sharding '{text}' refers to axis {number}, but the axes of mesh {mesh} are numbered 0 to "
+                    f"{len(mesh.axes) - 1}"
                 )
         return tuple(AxisRef(mesh.axis_names[number]) for number in numbers)
 
     try:
         dims, unreduced = json.loads(match[1]), json.loads(match[3] or "[]")
     except json.JSONDecodeError:
-        raise ValueError(f"sharding '{text}' has a list without a number between two commas") from None
+        raise ValueError(f"sharding '{text}' has a list with a missing number between commas") from None
     closed = TensorSharding.closed_with(map(axes, dims), MESH_NAME)
     reduction = ReductionOp(match[2] or "sum")
     return replace(closed, unreduced_axes=axes(sorted(unreduced)), reduction_op=reduction)

@@ -126,9 +126,9 @@ class _Picture:
         ]
         drawn = len(self._grid.devices)
         if drawn < self._devices:
-            notes.append(f"Drawn are the first {drawn} of {self._devices} devices.")
+            notes.append(f"Only the first {drawn} of {self._devices} devices are drawn.")
         if len(self._slabs) > MOST_SLABS:
-            notes.append(f"Drawn are the first {MOST_SLABS} of {len(self._slabs)} slabs of the tensor.")
+            notes.append(f"Only the first {MOST_SLABS} of {len(self._slabs)} slabs of the tensor are drawn.")
         return notes
 
 

@@ -67,7 +67,7 @@ def _tensor(layout: TensorLayout) -> RenderableType:
     empty = [device for box, devices in holders.items() if box.is_empty for device in devices]
     if not empty:
         return drawing
-    return Group(drawing, Text.assemble("holding nothing: ", names.of(empty)))
+    return Group(drawing, Text.assemble("without data: ", names.of(empty)))
 
 
 class _DeviceNames:

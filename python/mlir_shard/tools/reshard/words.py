@@ -184,8 +184,8 @@ def totals(plan: Plan) -> tuple[str, ...]:
     collectives = f"{count} collective{'' if count == 1 else 's'}"
     if plan.total_bytes:
         moved = (
-            f"Received: {amount(plan.total_bytes)} by all devices in {collectives}, "
-            f"{amount(plan.bytes_received)} by the one that receives most."
+            f"Received: {amount(plan.total_bytes)} by all devices in {collectives}, {amount(plan.bytes_received)} by "
+            "the device that receives most."
         )
     else:
         moved = f"Received: nothing, in {collectives}."
@@ -194,6 +194,6 @@ def totals(plan: Plan) -> tuple[str, ...]:
         f"Lower bound: {amount(bound.total)} by all devices, {amount(bound.maximum)} by one; "
         f"the plan has {plan.bytes_over_bound:.3f} times the bytes."
     )
-    proved = "no plan of these moves is cheaper" if plan.is_optimal else f"at most {plan.gap:.1%} above the best"
+    proved = "no plan of these moves is cheaper" if plan.is_optimal else f"at most {plan.gap:.1%} above the optimum"
     held = f"{duration(plan.time)}, and {amount(plan.peak_memory)} held at most by a device"
     return moved, least, f"Predicted: {held}; {proved}."

@@ -25,9 +25,9 @@ TABLE, JSON, NO_TIMES = "table", "json", "none"
 TIMINGS = (TABLE, JSON, NO_TIMES)
 
 _DESCRIPTION = """\
-Shards a program by its annotations and runs it, on MPI ranks or devices of PJRT, then compares what it computes with
-the program without sharding. The exit status is 0 where all results agree, 1 where one does not or there was an error.
-Started by mpirun or srun it is one of the ranks."""
+Shards a program by its annotations, runs it on MPI ranks or PJRT devices, and compares its results with those of the
+unsharded program. The exit status is 0 if all results agree, and 1 if one does not or an error occurs. Under mpirun or
+srun, it runs as one of the ranks."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,16 +73,16 @@ def parse(argv: Sequence[str]) -> RunArguments:
     given = vars(_parser().parse_args(argv))
     for option, engine in (("mpi", MPI), ("cpu", MPI), ("threads", MPI), ("cache", MPI), ("platform", PJRT)):
         if given[option] is not None and given["engine"] != engine:
-            raise UsageError(f"--{option} is for --engine={engine}, and the engine is {given['engine']}")
+            raise UsageError(f"--{option} requires --engine={engine}, but the engine is {given['engine']}")
     if given["collectives"] == SHARD and given["engine"] == PJRT:
-        raise UsageError("--collectives=shard is for --engine=mpi: PJRT runs StableHLO's collectives")
+        raise UsageError("--collectives=shard requires --engine=mpi: PJRT runs the collectives of StableHLO")
     for option in ("collectives", "remarks_above", "verify_repetition", "certify"):
         if given[option] and given["pipeline"] is not None:
             flag = option.replace("_", "-")
-            raise UsageError(f"--{flag} and --pipeline exclude each other: passes of the pipeline have the option")
+            raise UsageError(f"--{flag} is not allowed with --pipeline: set the option on a pass of the pipeline")
     for option in ("rtol", "atol"):
         if given[option] is not None and not given["verify"] and not given["expect"]:
-            raise UsageError(f"--{option} is for a comparison, and --no-verify leaves it out")
+            raise UsageError(f"--{option} is not allowed with --no-verify, which disables the comparison")
     defaults = {"mpi": "wheel", "cpu": "native", "platform": "cpu", "remarks_above": "", "threads": 1}
     return RunArguments(**given | {option: given[option] or default for option, default in defaults.items()})
 
@@ -94,7 +94,7 @@ def _parser() -> ArgumentParser:
     add(
         "-n",
         "--ranks",
-        type=number("is not a number of ranks: 1 or more", 1),
+        type=number("is not a number of ranks: expected 1 or more", 1),
         metavar="N",
         help="the number of ranks (default: the devices of the mesh)",
     )
@@ -103,24 +103,29 @@ def _parser() -> ArgumentParser:
         type=OneOf(ENGINES, "is not an engine"),
         default=MPI,
         metavar="ENGINE",
-        help="what runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA (needs jax)",
+        help="the engine that runs the program: mpi, compiled by LLVM (the default), or pjrt, compiled by XLA "
+        "(requires jax)",
     )
     add(
         "--mpi",
         metavar="MPI",
-        help="which MPI: wheel, the one from PyPI; system, the one on the path; or the path of an mpiexec (default: "
-        "wheel; where a launcher has started shard-run, the one that belongs to it)",
+        help="the MPI: wheel, the one from PyPI; system, the one on the path; or the path of an mpiexec (default: "
+        "wheel, or the MPI of the launcher that started shard-run)",
     )
     add(
         "--cpu",
         metavar="CPU",
-        help="what LLVM compiles for: native, this machine's CPU (the default), or x86-64, x86-64-v2, x86-64-v3 or "
-        "x86-64-v4, for ranks on machines of several kinds",
+        help="the target CPU of LLVM: native, this machine's CPU (the default), or x86-64, x86-64-v2, x86-64-v3 or "
+        "x86-64-v4, for ranks on machines with different CPUs",
     )
-    add("--platform", metavar="NAME", help="PJRT's platform; of cpu there are as many devices as needed (default: cpu)")
+    add(
+        "--platform",
+        metavar="NAME",
+        help="the platform of PJRT; cpu has as many devices as the program needs (default: cpu)",
+    )
     add(
         "--collectives",
-        type=OneOf(COLLECTIVES, "has no collectives"),
+        type=OneOf(COLLECTIVES, "is not a dialect of collectives"),
         metavar="DIALECT",
         help="the collectives of the local program: shard (the default for mpi) or stablehlo (for pjrt)",
     )
@@ -131,8 +136,8 @@ def _parser() -> ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=SIZES",
-        help="make the program static: the shape of an argument by number or name, as x=32x16, or the size of a "
-        "dimension variable of jax.export, as batch=32; may be given several times",
+        help="make the program static: the shape of an argument by number or name, such as x=32x16, or the size of a "
+        "dimension variable of jax.export, such as batch=32 (repeatable)",
     )
     add(
         "--inputs",
@@ -141,14 +146,14 @@ def _parser() -> ArgumentParser:
         metavar="ARRAYS",
         help=".npy files, one for each argument, or .npz files with several in order (default: random arrays)",
     )
-    seed = number("is not a seed: an integer that is not negative")
+    seed = number("is not a seed: expected a non-negative integer")
     add("--seed", type=seed, default=0, metavar="SEED", help="the seed of the random inputs (default: 0)")
     add(
         "-o",
         "--output",
         "--save",
         metavar="FILE",
-        help="write the results there: to a .npz file, as result0, result1, ..., or one to a .npy file",
+        help="write the results to a .npz file, as result0, result1, ..., or a single result to a .npy file",
     )
     add(
         "--verify",
@@ -159,7 +164,7 @@ def _parser() -> ArgumentParser:
     add(
         "--certify",
         action="store_true",
-        help="prove that the local program computes what the program does, and run it only then",
+        help="prove the local program equivalent to the program, and run it only if the proof succeeds",
     )
     add(
         "--expect",
@@ -168,32 +173,37 @@ def _parser() -> ArgumentParser:
         metavar="ARRAYS",
         help="compare with these results instead: .npy files, one for each result, or .npz files with several in order",
     )
-    add("--rtol", type=_tolerance, metavar="R", help="let floats differ by R times what is expected (default: by type)")
+    add(
+        "--rtol",
+        type=_tolerance,
+        metavar="R",
+        help="the relative tolerance of floating-point results (default: by type)",
+    )
     add(
         "--atol",
         type=_tolerance,
         metavar="A",
-        help="let floats differ by A, and by what --rtol gives (default: by type)",
+        help="the absolute tolerance of floating-point results, added to the relative one (default: by type)",
     )
     add(
         "--timing",
-        type=OneOf(TIMINGS, "is not a form of times"),
+        type=OneOf(TIMINGS, "is not a format of times"),
         nargs="?",
         const=TABLE,
         metavar="FORM",
-        help="print what each rank took, as a table (default: where the output is a terminal) or as json",
+        help="print the times of each rank, as a table (the default on a terminal) or as json",
     )
-    add("--no-timing", dest="timing", action="store_const", const=NO_TIMES, help="print no times")
+    add("--no-timing", dest="timing", action="store_const", const=NO_TIMES, help="do not print times")
     add(
         "--repeat",
-        type=number("is not a number of calls: 1 or more", 1),
+        type=number("is not a number of calls: expected 1 or more", 1),
         default=1,
         metavar="N",
-        help="call the program N times, for its times (default: 1)",
+        help="call the program N times to measure it (default: 1)",
     )
     add(
         "--threads",
-        type=number("is not a number of threads: 1 or more", 1),
+        type=number("is not a number of threads: expected 1 or more", 1),
         metavar="N",
         help="compute matrix products and convolutions with N threads a rank (default: 1)",
     )
@@ -202,17 +212,18 @@ def _parser() -> ArgumentParser:
         type=_stages,
         default=(),
         metavar="STAGES",
-        help="print the module with all shardings (propagated), that of one device (local), or both, between commas",
+        help="print the module with all shardings (propagated), the module of one device (local), or both, separated "
+        "by a comma",
     )
     add(
         "--communication-report",
         metavar="FILE",
-        help="write the communication of the local program: a table, to - on the output, or JSON to a .json file",
+        help="write the communication of the local program: a table (- for standard output), or JSON to a .json file",
     )
     add(
         "--memory-report",
         metavar="FILE",
-        help="write the memory that the local program is predicted to need: a table, to - on the output, or JSON to a "
+        help="write the predicted memory usage of the local program: a table (- for standard output), or JSON to a "
         ".json file",
     )
     add(
@@ -220,26 +231,26 @@ def _parser() -> ArgumentParser:
         metavar="VALUE",
         action="append",
         default=[],
-        help="explain why a value is sharded as it is, see shard-explain (repeatable)",
+        help="explain the sharding of a value, see shard-explain (repeatable)",
     )
     add(
         "--budget",
         type=_budget,
         metavar="NAME=AMOUNT,...",
-        help="run nothing if the local program costs more: bytes=10MiB, memory=2GiB, time=2ms, collectives=20, or "
-        "several between commas",
+        help="do not run a local program that exceeds this budget: bytes=10MiB, memory=2GiB, time=2ms, "
+        "collectives=20, or a comma-separated list",
     )
     add(
         "--remarks-above",
         type=_bytes,
         metavar="BYTES",
         help="remark on each op for which a device receives more bytes than this because its operands have to be "
-        "gathered; none for no remarks (default: 1048576)",
+        "gathered; none disables remarks (default: 1048576)",
     )
     add(
         "--verify-repetition",
         action="store_true",
-        help="plan each op alone as well, and fail where the plan of an isomorphic op was another one",
+        help="also plan each op separately, and fail if the plan differs from that of an isomorphic op",
     )
     add(
         "--pipeline",
@@ -252,10 +263,10 @@ def _parser() -> ArgumentParser:
     add(
         "--trust-native",
         action="store_true",
-        help="run a module that holds native code: llvm ops, inline assembly, or calls of functions without a body",
+        help="run a module that contains native code: llvm ops, inline assembly, or calls of functions without a body",
     )
-    add("--cache", metavar="DIR", help="keep compiled programs in this folder, and take from it what is there")
-    add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that takes longer")
+    add("--cache", metavar="DIR", help="cache compiled programs in this folder")
+    add("--timeout", type=_seconds, metavar="SECONDS", help="stop a run that exceeds this time")
     return parser
 
 
@@ -265,7 +276,7 @@ def _symbol(text: str) -> str:
 
 def _bytes(text: str) -> str:
     if text != "none" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes: an integer that is not negative, or none")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes: expected a non-negative integer or none")
     return text
 
 
@@ -284,14 +295,14 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time: a number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time: expected a number of seconds")
     return seconds
 
 
 def _shape_of(text: str) -> tuple[int | str, tuple[int, ...]]:
     key, _, sizes = text.rpartition("=")
     if not key or not all(size.isdecimal() for size in sizes.split("x")):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a shape: x=32x16 for an argument, or batch=32")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a shape: expected x=32x16 for an argument, or batch=32")
     return int(key) if key.isdecimal() else key, tuple(map(int, sizes.split("x")))
 
 
@@ -301,7 +312,7 @@ def _tolerance(text: str) -> float:
     except ValueError:
         tolerance = -1.0
     if not 0 <= tolerance < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance: a number that is not negative")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance: expected a non-negative number")
     return tolerance
 
 
@@ -315,5 +326,5 @@ def _stages(text: str) -> tuple[str, ...]:
 def _pipelines(text: str) -> tuple[str, str]:
     propagate, separator, spmdize = text.partition(";")
     if not separator:
-        raise argparse.ArgumentTypeError(f"'{text}' is one pipeline: two are needed, with a semicolon between")
+        raise argparse.ArgumentTypeError(f"'{text}' is a single pipeline: expected two, separated by a semicolon")
     return propagate.strip(), spmdize.strip()

@@ -56,14 +56,14 @@ def _read(path: str) -> list[GivenArray]:
         with loaded:
             found = {name: loaded[name] for name in loaded.files}
     except MemoryError:
-        raise _unreadable(path, "its header claims more bytes than this machine's memory has") from None
+        raise _unreadable(path, "its header specifies more bytes than the memory of this machine") from None
     except _DAMAGED as error:
         known = error.strerror if isinstance(error, OSError) else None
-        raise _unreadable(path, known or "it holds no array of NumPy's") from None
+        raise _unreadable(path, known or "it is not a NumPy array") from None
     for name, array in found.items():
         # For other files in an archive, NumPy returns the bytes.
         if not isinstance(array, np.ndarray):
-            raise _unreadable(path, f"its '{name}' holds no array of NumPy's")
+            raise _unreadable(path, f"its '{name}' is not a NumPy array")
     return [GivenArray(array, f"'{name}' in '{path}'") for name, array in found.items()]
 
 
@@ -97,7 +97,7 @@ def check_expected(function: Any, given: Sequence[GivenArray]) -> None:
         if one.array.shape != spec.shape:
             shape = arrays.shape_text(one.array.shape)
             raise UsageError(
-                f"cannot use {one.source}: {name} of the program is {spec}: the array given has shape {shape}"
+                f"cannot use {one.source}: {name} of the program is {spec}, but the given array has shape {shape}"
             )
 
 
@@ -110,7 +110,7 @@ def _check_number(verb: str, specs: Mapping[str, TensorSpec], given: Sequence[Gi
 
 def check_output(path: str) -> None:
     """Raises UsageError, before a program is run, if results cannot be written to a path."""
-    written = f"results are written to a {SEVERAL} file, or one to a {ONE} file"
+    written = f"results are written to a {SEVERAL} file, or a single result to a {ONE} file"
     output.check_form(path, written)
     if not path.endswith((ONE, SEVERAL)):
         raise UsageError(f"--output={path}: {written}")
@@ -120,7 +120,9 @@ def check_output(path: str) -> None:
 def check_count(path: str, results: int) -> None:
     """Raises UsageError if the file cannot contain this number of results."""
     if path.endswith(ONE) and results != 1:
-        raise UsageError(f"--output={path}: a {ONE} file holds one result, the program has {results}: use {SEVERAL}")
+        raise UsageError(
+            f"--output={path}: a {ONE} file holds one result, but the program has {results}: use {SEVERAL}"
+        )
 
 
 def write(path: str, results: Sequence[Any]) -> None:

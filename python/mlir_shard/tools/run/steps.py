@@ -36,7 +36,7 @@ def of_module(module: Any) -> CommunicationReport:
     try:
         return communication_report(module.operation)
     except PassFailure as failure:
-        raise RunError("what the program communicates is not known", failure.diagnostics) from failure
+        raise RunError("the communication of the program is unknown", failure.diagnostics) from failure
 
 
 def write_communication(path: str, report: CommunicationReport) -> None:
@@ -196,7 +196,7 @@ def run(prepared: Prepared) -> Ended:
     except RunError as error:
         if prepared.arguments.inputs or "error: the assertion " not in error.message:
             raise
-        advice = "the arguments are random: --inputs gives others, --seed other random ones"
+        advice = "the arguments are random: --inputs and --seed select others"
         raise RunError(f"{error.message}\n  {advice}", error.diagnostics) from error
     return Ended(prepared, results, prepared.progress.times)
 
@@ -257,7 +257,7 @@ def _memory_of(local: Any, arguments: RunArguments) -> list[PeakMemory]:
             return []
         where = failure.where if failure.where is not None else local
         found = [diagnostic.at("error", failure.message, where.operation.location)]
-        raise RunError("the memory that the program needs is not predicted", found) from failure
+        raise RunError("cannot predict the memory usage of the program", found) from failure
 
 
 def _explain(module: Any, arguments: RunArguments, console: Console) -> None:

@@ -301,7 +301,7 @@ def test_crash(tmp_path: Path) -> None:
     async def script() -> None:
         async with editing(f"--load={file}") as editor:
             (found,) = await editor.open("// crash\n" + LAYER)
-            assert found.message == "the process that reads this text ended by SIGABRT: why it crashed"
+            assert found.message == "the process that analyzes this text was terminated by SIGABRT: why it crashed"
             assert found.severity == types.DiagnosticSeverity.Error
             assert await editor.hover(5, 5) == ""
             assert list(await editor.symbols()) == []

@@ -75,9 +75,9 @@ def test_tensors(text: str, shape: tuple[int, ...], element_type: str, element_s
     ("text", "message"),
     [
         ("", "'' is not a shape"),
-        ("-3xf32", "'-3xf32' is not a shape with an element type, as 12x18xf32 is"),
-        ("8x", "'8x' is not a shape with an element type, as 12x18xf32 is"),
-        ("?x3xf32", "'?x3xf32' has a dynamic size: give the size to plan for"),
+        ("-3xf32", "'-3xf32' is not a shape with an element type, such as 12x18xf32"),
+        ("8x", "'8x' is not a shape with an element type, such as 12x18xf32"),
+        ("?x3xf32", "'?x3xf32' has a dynamic size: specify the size to plan for"),
         ("3xfoo", "'foo' is not an element type of known size"),
         ("3xf0", "'f0' is not an element type"),
         ("3xf33", "'f33' is not an element type of known size; did you mean 'f32'?"),
@@ -112,8 +112,8 @@ def test_shardings_by_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[7]]", "names axis 7, but the mesh"),
-        ("[[0,,1]]", "has a list without a number between two commas"),
+        ("[[7]]", "refers to axis 7, but the axes of mesh"),
+        ("[[0,,1]]", "has a list with a missing number between commas"),
         ("[[0],[1]", "sharding '[[0],[1]': "),
         ("[{x}]", "expected a string for 'name', found `x}]>`"),
         ("nonsense", "expected '<', found `nonsense`"),

@@ -201,9 +201,9 @@ def test_rectangles_lie_within_the_picture() -> None:
 
 def test_what_is_not_drawn_is_counted() -> None:
     picture = drawing(plan_of("64", (128, 2, 2), "[[0], [], []]", "[[], [], []]", AllGather(0, (0,))))
-    assert "Drawn are the first 12 of 64 slabs of the tensor." in texts(picture)
+    assert "Only the first 12 of 64 slabs of the tensor are drawn." in texts(picture)
     picture = drawing(plan_of("64x64", (4096,), "[[0]]", "[[]]", AllGather(0, (0,))))
-    assert "Drawn are the first 64 of 4096 devices." in texts(picture)
+    assert "Only the first 64 of 4096 devices are drawn." in texts(picture)
 
 
 def test_titles_are_escaped() -> None:
