@@ -51,7 +51,7 @@ def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
         try:
             module = ir.Module.parse(text, context())
         except ir.MLIRError as error:
-            raise RunError(f"the text between the passes is not a module: {error}") from error
+            raise RunError(f"cannot parse the module between passes: {error}") from error
         with unittest.mock.patch.multiple(nonblocking_messages, _LEAST=1, _LEAST_FOR_A_BYTE=0):
             # Programs are small: every message that can be started early is.
             llvm.lower(module, entry)

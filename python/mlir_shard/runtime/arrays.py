@@ -103,7 +103,7 @@ def checked(name: str, array: Array, spec: TensorSpec) -> Array:
     if array.shape != spec.shape:
         raise RunError(f"{name} of the program is {spec}, but the given array has shape {shape_text(array.shape)}")
     if array.dtype != expected:
-        raise RunError(f"{name} of the program is {spec}: the array given has dtype {array.dtype}, not {expected}")
+        raise RunError(f"{name} of the program is {spec}, but the given array has dtype {array.dtype}, not {expected}")
     return np.ascontiguousarray(array).reshape(spec.shape).view(storage_dtype(spec.element_type))
 
 

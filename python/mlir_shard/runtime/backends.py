@@ -110,7 +110,7 @@ def backend(
         return Backend(_pipelines(collectives or SHARD, options), lower, engine, SingleProcessEngine(timeout))
     if name == PJRT:
         if collectives == SHARD:
-            raise RunError("PJRT runs StableHLO's collectives, and none of shard")
+            raise RunError("PJRT runs the collectives of StableHLO, not those of shard")
         pjrt_engine.check_installed()
         make = partial(PjrtEngine, timeout, platform)
         return Backend(_pipelines(STABLEHLO, options), xla_module.lower, make(observe, repeat), make())

@@ -88,7 +88,7 @@ def check_count(program: Program, inputs: Sequence[Any]) -> None:
     """Raises RunError if there is not one input for each argument."""
     if len(inputs) != len(program.arguments):
         wanted = ", ".join(str(port.spec) for port in program.arguments)
-        raise RunError(f"the program takes {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")
+        raise RunError(f"the program expects {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")
 
 
 def check_input(port: Port, given: Any) -> Array:
@@ -96,7 +96,9 @@ def check_input(port: Port, given: Any) -> Array:
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:
-        raise RunError(f"{port.name} of the program is {port.spec}: what is given is not an array: {error}") from None
+        raise RunError(
+            f"{port.name} of the program is {port.spec}, but the given value is not an array: {error}"
+        ) from None
     return arrays.checked(port.name, array, port.spec)
 
 

@@ -153,7 +153,7 @@ def check_ranks(module: Any, ranks: int | None) -> int:
     Raises RunError if that is not `ranks`.
     """
     if ranks is not None and ranks < 1:
-        raise RunError(f"the number of ranks is {ranks}: it has to be 1 or more")
+        raise RunError(f"the number of ranks is {ranks}, but must be 1 or more")
     meshes = {f"@{name} of": mesh for name, mesh in sdy.meshes(module).items()} | _inlined_meshes(module)
     described = {
         f"{name} {mesh.total_size} ({mesh})": mesh.total_size
@@ -243,8 +243,8 @@ def check_local(function: Any, arguments: tuple[Port, ...], results: tuple[Port,
         local = [str(one) for one in types if not is_token(one)]
         if local != [str(port.local) for port in expected]:
             wanted = ", ".join(str(port.local) for port in expected)
-            message = f"the local function has types ({', '.join(local)}), but its shardings make them ({wanted})"
-            raise RunError("the program was not made local as it is sharded", [_error(message, function)])
+            message = f"the local function has types ({', '.join(local)}), but its shardings require ({wanted})"
+            raise RunError("the local program does not match its shardings", [_error(message, function)])
 
 
 def donated_arguments(function: Any) -> frozenset[int]:
@@ -302,8 +302,8 @@ def _spec(name: str, type_: Any, function: Any) -> TensorSpec:
     elif isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
         spec = TensorSpec(tuple(type_.shape), str(type_.element_type))
     else:
-        wanted = "only tensors of static shape, scalars and tokens"
-        message = f"{name} has type {type_}: {wanted} can be passed to a program that is run"
+        wanted = "expected a tensor of static shape, a scalar or a token"
+        message = f"{name} has type {type_}: {wanted}"
         raise RunError("the program cannot be run", [_error(message, function)])
     if not arrays.is_supported(spec.element_type):
         elements = "which has" if spec.is_scalar else "whose elements have"

@@ -38,8 +38,8 @@ def check_trusted(module: Any) -> None:
     """
     found = native_code(module)
     if found:
-        what = "the program holds native code, which could do anything on this machine"
-        raise RunError(f"{what}: --trust-native, or trust_native=True in Python, runs it", found)
+        what = "the program contains native code, which has unrestricted access to this machine"
+        raise RunError(f"{what}: --trust-native, or trust_native=True in Python, allows it", found)
 
 
 def native_code(module: Any) -> tuple[Diagnostic, ...]:
@@ -54,7 +54,7 @@ def native_code(module: Any) -> tuple[Diagnostic, ...]:
     named = [(op, op.attributes[_NAMED_BY[op.name]].value) for op in operations_where(module, _NAMED_BY.__contains__)]
     for op, name in named:
         if name in declared:
-            message = f"'{op.name}' op names @{name}, which has no body: it would be a function of a library"
+            message = f"'{op.name}' op refers to @{name}, which has no body: it would be a library function"
             found.append(diagnostic.at("error", message, op.location))
     return tuple(found)
 

@@ -11,9 +11,9 @@
 // SEGV: shard-run: error: rank 2 of 4 was killed by SIGSEGV (Segmentation fault)
 // KILL: shard-run: error: rank 0 of 4 was killed by SIGKILL (Killed)
 // EXIT: shard-run: error: rank 3 of 4 ended with exit status 0
-// ASSERT: shard-run: error: rank 2 of 4 was killed by SIGABRT (Aborted); the last it wrote:
+// ASSERT: shard-run: error: rank 2 of 4 was killed by SIGABRT (Aborted); its last output:
 // ASSERT-NEXT: this rank is not to be
-// SYMBOL: error: this calls 'there_is_no_such_function', which no library here has
+// SYMBOL: error: this calls 'there_is_no_such_function', which no available library defines
 // SYMBOL: shard-run: error: the program cannot be run on this machine
 // HANG: shard-run: error: the program was stopped after 2 s
 // CHANGE: 0       tensor<4x3xf32>  {{.*}}  0.00e+00       0.00e+00       MISMATCH

@@ -18,9 +18,9 @@
 // PRIVATE: 0       tensor<4xf32> {{.*}} OK
 
 // CALLED: declared_callee.mlir:1:1: error: @absent is called, but has no body
-// UNDEFINED: declared_callee.mlir:3:8: error: this calls 'absent', which no library here has
+// UNDEFINED: declared_callee.mlir:3:8: error: this calls 'absent', which no available library defines
 // UNDEFINED: shard-run: error: the program cannot be run on this machine
-// CALLED: shard-run: error: the program is incomplete, and PJRT needs all of it
+// CALLED: shard-run: error: the program is incomplete, but PJRT requires all functions
 
 func.func private @main(%a: tensor<4xf32>) -> tensor<4xf32>
 

@@ -48,7 +48,7 @@
 // WHOSE: shard-run: error: argument --collectives: 'stablehl' is not a dialect of collectives; did you mean 'stablehlo'?
 // NOTSHARD: shard-run: error: --collectives=shard requires --engine=mpi: PJRT runs the collectives of StableHLO
 // BOTH: shard-run: error: --collectives is not allowed with --pipeline: set the option on a pass of the pipeline
-// LAUNCHER: shard-run: error: '{{.*}}' is not a launcher of MPI: no such program, or not to be executed
+// LAUNCHER: shard-run: error: '{{.*}}' is not an MPI launcher: no such program, or not executable
 
 sdy.mesh @mesh = <["x"=4]>
 

@@ -10,8 +10,8 @@
 
 // COLLECTIVE: 0       tensor<4x3xf32>  <@mesh, [{"x"}, {}]> {{.*}} OK
 
-// STRANGER: manual_stranger.mlir:5:10: error: 'stablehlo.custom_call' in a manual computation has no meaning on one device
-// STRANGER: shard-run: error: the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone
+// STRANGER: manual_stranger.mlir:5:10: error: 'stablehlo.custom_call' in a manual computation cannot run on one device
+// STRANGER: shard-run: error: the unsharded program cannot be run for comparison; --no-verify disables the comparison
 
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 

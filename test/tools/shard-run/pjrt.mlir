@@ -12,7 +12,7 @@
 // LOCAL: @main on 4 devices, not compared with anything:
 
 // LINALG: run.mlir:24:11: error: 'arith.constant' cannot be run by PJRT
-// LINALG: shard-run: error: the program is not in StableHLO alone, which is what PJRT runs
+// LINALG: shard-run: error: the program has ops outside of StableHLO, which PJRT cannot run
 
 // PLATFORM: PJRT has no platform 'nothing'
 // COUNT: shard-run: error: the program is for 4 ranks, not 2

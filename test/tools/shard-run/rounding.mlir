@@ -8,7 +8,7 @@
 // CHECK: 0 result['bias'] {{ *}}tensor<16xf32> {{.*}} OK, rounding
 // CHECK: 1 result['mean'] {{ *}}tensor<16xf32> {{.*}} OK{{$}}
 // STRICT: 0 result['bias'] {{.*}} MISMATCH
-// STRICT: shard-run: error: result 0 result['bias'] is {{.*}} in place of {{.*}} at [{{[0-9]+}}], and {{[0-9]+}} of 16 elements are off
+// STRICT: shard-run: error: result 0 result['bias'] is {{.*}} in place of {{.*}} at [{{[0-9]+}}], and {{[0-9]+}} of 16 elements differ
 // ATOL: 0 result['bias'] {{.*}} OK{{$}}
 
 sdy.mesh @mesh = <["x"=4]>

@@ -11,7 +11,7 @@
 // TARGET: "stablehlo.all_reduce"
 // TARGET: 0       tensor<8xf32>  {{.*}} OK
 
-// HOST: channel_to_a_host.mlir:5:10: error: 'stablehlo.collective_permute': its channel_handle is #stablehlo.channel_handle<handle = 1, type = 2>, where channels between devices are of type 1
+// HOST: channel_to_a_host.mlir:5:10: error: 'stablehlo.collective_permute': its channel_handle is #stablehlo.channel_handle<handle = 1, type = 2>, but channels between devices have type 1
 // HOST: shard-run: error: the program cannot be lowered to MPI
 // HOST-NOT: Traceback
 

@@ -10,11 +10,11 @@
 // REFUSED: trust_native.mlir:[[# @LINE + 17]]:3: error: 'llvm.inline_asm' op is native code
 // REFUSED: trust_native.mlir:[[# @LINE + 17]]:8: error: 'llvm.call' op is native code
 // REFUSED: trust_native.mlir:[[# @LINE + 21]]:8: error: 'memref.extract_aligned_pointer_as_index' op is native code
-// REFUSED: shard-run: error: the program holds native code, which could do anything on this machine: --trust-native, or trust_native=True in Python, runs it
+// REFUSED: shard-run: error: the program contains native code, which has unrestricted access to this machine: --trust-native, or trust_native=True in Python, allows it
 // REFUSED-NOT: {{.}}
 
-// DECLARED: declared_callee.mlir:3:8: error: 'func.call' op names @absent, which has no body: it would be a function of a library
-// DECLARED: shard-run: error: the program holds native code
+// DECLARED: declared_callee.mlir:3:8: error: 'func.call' op refers to @absent, which has no body: it would be a library function
+// DECLARED: shard-run: error: the program contains native code
 
 // RUNS: 0 {{.*}} OK
 

@@ -163,7 +163,7 @@ def test_a_dead_rank_ends_all_and_the_next_call_starts_others(starts: list[Any])
             run(w, X)
         wait_until(lambda: not any(map(is_running, pids)))
         assert not Path(status.directory).exists()
-        with pytest.raises(RunError, match="the ranks have ended, and what they held is gone"):
+        with pytest.raises(RunError, match="the ranks have ended, and their arrays are lost"):
             np.asarray(w)
         again, _ = run(W, X)
         np.testing.assert_array_equal(again, W + X)
@@ -186,7 +186,7 @@ def test_an_interrupt_ends_all(starts: list[Any], monkeypatch: pytest.MonkeyPatc
 
 def test_inputs_are_checked_before_anything_starts(starts: list[Any]) -> None:
     run = step().compile()
-    with pytest.raises(RunError, match="the program takes 2 arrays, not 1"):
+    with pytest.raises(RunError, match="the program expects 2 arrays, not 1"):
         run(W)
     with pytest.raises(RunError, match=r"argument 'arg1' of the program is tensor<8x6xf32>: .* shape 2x2"):
         run(W, X[:2, :2])

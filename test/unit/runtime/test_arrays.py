@@ -30,7 +30,7 @@ def test_a_short_block_is_padded_with_zeros() -> None:
             "argument 0 of the program is tensor<2x3xf32>, but the given array has shape 2x2",
         ),
         (np.zeros((), np.float32), r"tensor<2x3xf32>, but the given array has shape \(\)"),
-        (np.zeros((2, 3)), "tensor<2x3xf32>: the array given has dtype float64, not float32"),
+        (np.zeros((2, 3)), "tensor<2x3xf32>, but the given array has dtype float64, not float32"),
         (np.zeros((2, 3), object), "has dtype object, not float32"),
     ],
 )

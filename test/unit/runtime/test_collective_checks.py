@@ -16,23 +16,23 @@ T = "tensor<4xf32>"
 CASES = {
     "send to itself": (
         f"%r = shard.send %a on @g grid_axes = [0] destination = [1] : ({T}) -> {T}",
-        "the one at [1] would send to itself: put it under a condition on the process index",
+        "so the device at [1] would send to itself: run it under a condition on the process index",
     ),
     "send alone": (
         f"%r = shard.send %a on @g grid_axes = [1] destination = [0] : ({T}) -> {T}",
-        "'shard.send' along axes [1]: each device would send to itself alone",
+        "'shard.send' along axes [1]: each device would send to only itself",
     ),
     "receive from itself": (
         f"%r = shard.recv %a on @g grid_axes = [0] source = [0] : ({T}) -> {T}",
-        "the one at [0] would receive from itself",
+        "the device at [0] would receive from itself",
     ),
     "receive without send": (
         f"%r = shard.recv %a on @g grid_axes = [0] : ({T}) -> {T}",
-        "'shard.recv' would wait for ever: the program has no 'shard.send' of tensor<4xf32> along the same axes of @g",
+        "'shard.recv' would deadlock: the program has no 'shard.send' of tensor<4xf32> along the same axes of @g",
     ),
     "send without receive": (
         f"%r = shard.send %a on @g grid_axes = [0] destination = [%i] : ({T}, index) -> {T}",
-        "'shard.send' would wait for ever: the program has no 'shard.recv' of tensor<4xf32> along the same axes of @g",
+        "'shard.send' would deadlock: the program has no 'shard.recv' of tensor<4xf32> along the same axes of @g",
     ),
     "reduction": (
         f"%r = shard.all_reduce %a on @g grid_axes = [0] reduction = generic : {T} -> {T}",
@@ -44,11 +44,11 @@ CASES = {
     ),
     "dimension of slices": (
         f"%r = shard.all_slice %a on @g grid_axes = [1] slice_axis = 1 : {T} -> {T}",
-        "'shard.all_slice' of tensor<4xf32>: it has no dimension 1",
+        "'shard.all_slice' of tensor<4xf32>: dimension 1 is out of range",
     ),
     "dimension of what is put side by side": (
         f"%r = shard.all_to_all %a on @g grid_axes = [1] split_axis = 0 concat_axis = 1 : {T} -> {T}",
-        "'shard.all_to_all' of tensor<4xf32>: it has no dimension 1",
+        "'shard.all_to_all' of tensor<4xf32>: dimension 1 is out of range",
     ),
     "negative halo": (
         "%n = arith.constant -1 : i64\n"
@@ -57,42 +57,42 @@ CASES = {
     ),
     "halo": (
         f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2, 1] : {T}",
-        "halos of 2 and 1 along dimension 0 of tensor<4xf32>: inside are 1, and the neighbours need as many as that",
+        "halos of 2 and 1 along dimension 0 of tensor<4xf32>: halo sizes must be between 0 and the interior size of 1",
     ),
     "sizes of halos": (
         f"%r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [2] : {T}",
-        "has 1 halo sizes for 1 split dimensions: each has two",
+        "has 1 halo sizes for 1 split dimensions, expected two for each",
     ),
     "unknown sizes of halos": (
         f"%n = arith.index_cast %i : index to i64\n"
         f"  %r = shard.update_halo %a on @g split_axes = [[0]] halo_sizes = [%n, 1] : {T}",
-        "'shard.update_halo': the sizes of halos must be constants",
+        "'shard.update_halo': halo sizes must be constants",
     ),
     "dynamic grid": (
         f"%r = shard.all_reduce %a on @unknown grid_axes = [0] : {T} -> {T}",
-        "'shard.all_reduce' is on the grid @unknown, whose shape is not known before the program is run",
+        "'shard.all_reduce' is on the grid @unknown, whose shape is dynamic",
     ),
     "two grids": (
         f"%s = shard.all_reduce %a on @g grid_axes = [0] : {T} -> {T}\n"
         f"  %r = shard.all_reduce %s on @other grid_axes = [0] : {T} -> {T}",
-        "the grids of the program have 2 and 3 devices: ranks are one number",
+        "the grids of the program have different numbers of devices: 2 and 3",
     ),
     "dynamic shape": (
         f"%c = tensor.cast %a : {T} to tensor<?xf32>\n"
         f"  %d = shard.broadcast %c on @g grid_axes = [0] root = [0] : (tensor<?xf32>) -> tensor<?xf32>\n"
         f"  %r = tensor.cast %d : tensor<?xf32> to {T}",
-        "'shard.broadcast' of tensor<?xf32>: all sizes must be known before the program is run",
+        "'shard.broadcast' of tensor<?xf32>: all sizes must be static",
     ),
     "too many elements": (
         "%c = tensor.empty() : tensor<65536x65536xi8>\n"
         "  %d = shard.all_reduce %c on @g grid_axes = [0] : tensor<65536x65536xi8> -> tensor<65536x65536xi8>\n"
         "  %e = tensor.dim %d, %i : tensor<65536x65536xi8>\n"
         f"  %r = tensor.insert %f into %a[%e] : {T}",
-        "MPI counts no more than 2147483647 elements",
+        "MPI supports at most 2147483647 elements",
     ),
     "annotation": (
         f"%s = shard.sharding @g split_axes = [[0]] : !shard.sharding\n  %r = shard.shard %a to %s : {T}",
-        "'shard.shard' has no lowering to MPI: the program is not that of one device",
+        "'shard.shard' has no lowering to MPI: the program is not local",
     ),
 }
 

@@ -83,13 +83,15 @@ def test_copies_that_differ_by_rounding_agree() -> None:
 
 def test_the_number_of_inputs_is_checked() -> None:
     program = identity_program(TensorSpec((6, 2), "f32"), [("x",), ()])
-    with pytest.raises(RunError, match=r"the program takes 1 arrays, not 2: \(tensor<6x2xf32>\)"):
+    with pytest.raises(RunError, match=r"the program expects 1 arrays, not 2: \(tensor<6x2xf32>\)"):
         check_inputs(program, [np.zeros((6, 2), np.float32)] * 2)
 
 
 def test_what_is_no_array_is_refused() -> None:
     program = identity_program(TensorSpec((2,), "f32"), [("x",)])
-    with pytest.raises(RunError, match=r"argument 0 of the program is tensor<2xf32>: what is given is not an array"):
+    with pytest.raises(
+        RunError, match=r"argument 0 of the program is tensor<2xf32>, but the given value is not an array"
+    ):
         check_inputs(program, [[1.0, [2.0]]])
 
 

@@ -39,7 +39,7 @@ def test_a_rank_holds_the_block_of_the_device_of_its_number() -> None:
         (
             "",
             "tensor<?xf32>",
-            r"argument 0 has type tensor<\?xf32>: only tensors of static shape, scalars and tokens can",
+            r"argument 0 has type tensor<\?xf32>: expected a tensor of static shape, a scalar or a token",
         ),
         ("", "i3", "argument 0 has type i3, which has no counterpart in NumPy"),
         (
@@ -114,7 +114,7 @@ def test_a_rank_that_is_not_in_the_mesh_has_no_box() -> None:
 
 @pytest.mark.parametrize("ranks", [0, -1])
 def test_no_ranks_are_too_few(ranks: int) -> None:
-    with pytest.raises(RunError, match=f"the number of ranks is {ranks}: it has to be 1 or more"):
+    with pytest.raises(RunError, match=f"the number of ranks is {ranks}, but must be 1 or more"):
         interface.check_ranks(parse(""), ranks)
 
 
@@ -122,7 +122,7 @@ def test_a_program_that_was_not_made_local_is_refused() -> None:
     module = parse("""
       sdy.mesh @mesh = <["x"=2]>
       func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) { return }""")
-    complaint = r"the local function has types \(tensor<6xf32>\), but its shardings make them \(tensor<3xf32>\)"
+    complaint = r"the local function has types \(tensor<6xf32>\), but its shardings require \(tensor<3xf32>\)"
     with pytest.raises(RunError, match=complaint):
         compile_module(module, pipelines=Pipelines("canonicalize", "canonicalize"))
 

@@ -108,7 +108,7 @@ def test_the_module_is_shown_once(folder: Path, forked: list[str]) -> None:
 @pytest.mark.parametrize(
     ("ranks", "arguments", "complaint"),
     [
-        (2, ["program.mlir"], "the program is for 4 ranks, and the launcher has started 2"),
+        (2, ["program.mlir"], "the program is for 4 ranks, but the launcher has started 2"),
         (2, ["program.mlir", "-n", "2"], "the program is for 4 ranks, not 2: its mesh is @mesh of 4"),
         (2, ["absent.mlir"], "cannot open input file 'absent.mlir': No such file or directory"),
         (2, ["program.mlir", "--seed", "x"], "argument --seed: 'x' is not a seed: expected a non-negative integer"),
@@ -268,7 +268,7 @@ def test_ranks_that_srun_leaves_alone_are_told_once_what_to_do(folder: Path) -> 
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
     assert ended.returncode == 1
     assert ended.stderr.count("shard-run: error:") == 1
-    assert "has started 2 ranks, but by " in ended.stderr
+    assert "has started 2 ranks, but " in ended.stderr
     assert "there are 1: start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI" in ended.stderr
 
 

@@ -46,7 +46,7 @@ def run(ranks: int, in_one_process: bool) -> None:
 def test_as_many_as_there_is_memory_for(in_one_process: bool, most: int) -> None:
     with pytest.raises(Launched):
         run(most, in_one_process)
-    message = f"the program is for {most + 1} devices, and this machine has memory for {most} at the most"
+    message = f"the program is for {most + 1} devices, but this machine has memory for at most {most}"
     with pytest.raises(RunError) as failure:
         run(most + 1, in_one_process)
     assert failure.value.message == message
@@ -56,5 +56,5 @@ def test_one_rank_may_always_try(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": PAGE}.__getitem__)
     with pytest.raises(Launched):
         run(1, None)
-    with pytest.raises(RunError, match="memory for 0 at the most"):
+    with pytest.raises(RunError, match="memory for at most 0"):
         run(2, None)

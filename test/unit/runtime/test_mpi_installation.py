@@ -69,7 +69,7 @@ def test_nothing_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_launcher_of_something_else(tmp_path: Path) -> None:
     launcher = fake_launcher(tmp_path / "bin", "make 4.3")
-    with pytest.raises(RunError, match="is the launcher of no MPI that is known"):
+    with pytest.raises(RunError, match="does not belong to a known MPI"):
         MpiInstallation.find(launcher)
 
 
@@ -79,7 +79,7 @@ def test_a_launcher_that_speaks_pmix_alone_is_none_of_the_wheel(monkeypatch: pyt
     monkeypatch.setenv("PMIX_RANK", "0")
     monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
     monkeypatch.delenv("PMI_RANK", raising=False)
-    with pytest.raises(RunError, match="no library of an MPI that belongs to the launcher is found: name the MPI"):
+    with pytest.raises(RunError, match="cannot find the MPI library of the launcher: specify the MPI"):
         mpi.site_library()
     monkeypatch.setenv("PMI_RANK", "0")
     assert mpi.site_library() == MpiInstallation.find().library
@@ -119,7 +119,7 @@ def test_a_rank_of_open_mpi_that_fails(tmp_path: Path) -> None:
     ended = shard_run(tmp_path, "--load", FAILING, "--pipeline", pipelines)
     assert ended.returncode == 1
     said = (
-        "shard-run: error: rank 1 of 4 was killed by SIGABRT (Aborted); the last it wrote:\n"
+        "shard-run: error: rank 1 of 4 was killed by SIGABRT (Aborted); its last output:\n"
         "  program.mlir: error: the assertion 'this rank is not to be' failed\n"
         "  the arguments are random: --inputs and --seed select others\n"
     )

@@ -223,7 +223,7 @@ def test_programs_for_another_cpu_are_loops(element_type: str) -> None:
 def test_a_cpu_without_the_instructions_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow_gemm, "functions", dict)
     assert narrow_gemm.addresses("llvm.func @cblas_sgemm(i32)") == {}
-    with pytest.raises(RunError, match="multiplies matrices of bf16 by instructions that this CPU lacks"):
+    with pytest.raises(RunError, match="multiplies matrices of bf16 with instructions that this CPU does not support"):
         narrow_gemm.addresses("llvm.func @narrow_gemm_bf16(i32)")
 
 

@@ -271,7 +271,7 @@ def test_other_operations_are_named() -> None:
       %0 = math.exp %a : tensor<2xf32>
       return %0 : tensor<2xf32>
     }"""
-    with pytest.raises(RunError, match="not in StableHLO alone") as raised:
+    with pytest.raises(RunError, match="has ops outside of StableHLO") as raised:
         xla_module.lower([text], "main")
     assert [one.message for one in raised.value.diagnostics] == ["'math.exp' cannot be run by PJRT"]
 
@@ -334,7 +334,7 @@ def test_a_process_killed_from_outside(tmp_path: Path) -> None:
     os.kill(child, signal.SIGKILL)
     written, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, written) == (1, "")
-    assert errors.endswith("shard-run: error: the program was killed by SIGKILL (Killed); it wrote nothing\n")
+    assert errors.endswith("shard-run: error: the program was killed by SIGKILL (Killed); it had no output\n")
     assert list(temporary.iterdir()) == []
 
 
@@ -352,5 +352,5 @@ sys.exit(main(["--engine=pjrt", "loop.mlir"]))
     )
     assert ended.returncode == 1
     assert ended.stderr == (
-        "shard-run: error: the package jax, by which PJRT is reached, is not installed: pip install jax\n"
+        "shard-run: error: the package jax, which provides PJRT, is not installed: pip install jax\n"
     )

@@ -71,7 +71,7 @@ def test_inputs_and_results_as_files(program: Path, tmp_path: Path) -> None:
     ended = shard_run(program, *inputs, cwd=tmp_path)
     assert ended.returncode == 1
     assert "@main on 4 ranks, compared with expected results:" in ended.stdout
-    assert ended.stderr.endswith("result 1 is 9 in place of 13 at [2], and 1 of 3 elements are off\n")
+    assert ended.stderr.endswith("result 1 is 9 in place of 13 at [2], and 1 of 3 elements differ\n")
 
 
 A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
@@ -80,7 +80,7 @@ A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
 @pytest.mark.parametrize(
     ("option", "files", "complaint"),
     [
-        ("--inputs", {"a.npy": A}, "the program takes 2 arrays, not 1, 'a.npy': (tensor<4x3xf32>, tensor<3xi32>)"),
+        ("--inputs", {"a.npy": A}, "the program expects 2 arrays, not 1, 'a.npy': (tensor<4x3xf32>, tensor<3xi32>)"),
         (
             "--inputs",
             {"a.npy": A, "b.npy": np.zeros(4, np.int32)},
@@ -89,8 +89,8 @@ A, B = np.zeros((4, 3), np.float32), np.zeros(3, np.int32)
         (
             "--inputs",
             {"ab.npz": [A.astype(np.float64), B]},
-            "cannot use 'arr_0' in 'ab.npz': argument 0 of the program is tensor<4x3xf32>: "
-            "the array given has dtype float64, not float32",
+            "cannot use 'arr_0' in 'ab.npz': argument 0 of the program is tensor<4x3xf32>, "
+            "but the given array has dtype float64, not float32",
         ),
         (
             "--expect",
@@ -345,7 +345,7 @@ def test_ranks_do_not_outlive_a_killed_run(hanging: Hanging) -> None:
 def test_a_rank_killed_from_outside_is_named(hanging: Hanging, rank: int) -> None:
     child, _ = hanging.pids[rank]
     os.kill(child, signal.SIGKILL)
-    message = f"shard-run: error: rank {rank} of 4 was killed by SIGKILL (Killed); it wrote nothing\n"
+    message = f"shard-run: error: rank {rank} of 4 was killed by SIGKILL (Killed); it had no output\n"
     assert hanging.end() == (1, message)
     wait_until(hanging.ranks_are_gone)
     assert list(hanging.temporary.iterdir()) == []
@@ -360,7 +360,7 @@ def test_an_ended_launcher_is_noticed(hanging: Hanging) -> None:
     os.kill(proxy, signal.SIGKILL)
     code, errors = hanging.end()
     assert code == 1
-    assert "the process of the launcher that had started this rank has ended" in errors
+    assert "the launcher process that started this rank has ended" in errors
     wait_until(hanging.ranks_are_gone)
     assert list(hanging.temporary.iterdir()) == []
     assert not any(path.exists() for path in hanging.shared_memory)

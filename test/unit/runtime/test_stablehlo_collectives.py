@@ -110,7 +110,7 @@ def test_groups_along_axes_of_a_mesh() -> None:
         assert groups_of(op, Processes(8)) == groups
         with pytest.raises(RunError) as raised:
             groups_of(op, Processes(4))
-        assert "is on a mesh of 8 devices, and the program is for 4" in raised.value.diagnostics[0].message
+        assert "is on a mesh of 8 devices, but the program is for 4" in raised.value.diagnostics[0].message
 
 
 def test_pairs_are_of_what_the_channel_says() -> None:
@@ -125,31 +125,31 @@ def test_pairs_are_of_what_the_channel_says() -> None:
 @pytest.mark.parametrize(
     ("name", "attributes", "message"),
     [
-        ("all_reduce", groups([[0, 1]]), "'stablehlo.all_reduce': device 2 of 4 is in none of the replica groups"),
+        ("all_reduce", groups([[0, 1]]), "'stablehlo.all_reduce': device 2 of 4 is not in any replica group"),
         (
             "all_reduce",
             f"{groups([[0, 1], [2, 3], [4, 5]])}, {CHANNEL}, use_global_device_ids",
-            "'stablehlo.all_reduce' names device 4, and the program is for 4: 0 to 3",
+            "'stablehlo.all_reduce' refers to device 4, but the devices of the program are 0 to 3",
         ),
         (
             "all_reduce",
             f"{groups([[0, 1, 2, 3]])}, channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>",
-            "its channel_handle is #stablehlo.channel_handle<handle = 1, type = 2>, where channels between devices",
+            "its channel_handle is #stablehlo.channel_handle<handle = 1, type = 2>, but channels between devices",
         ),
         (
             "all_gather",
             f"{groups([[0, 1], [2, 3]])}, all_gather_dim = 0 : i64",
-            "gives tensor<4xf32> of tensor<4xf32>, which is not so among groups of 2 devices",
+            "has result type tensor<4xf32> for tensor<4xf32>, which does not match groups of 2 devices",
         ),
         (
             "all_to_all",
             f"{ALONG_X}, split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64",
-            "splits into 2 blocks, and a group has 4 devices",
+            "has a split count of 2, but groups of 4 devices",
         ),
         (
             "collective_permute",
             "source_target_pairs = dense<[[0, 4]]> : tensor<1x2xi64>",
-            "names device 4, and the program is for 4: 0 to 3",
+            "refers to device 4, but the devices of the program are 0 to 3",
         ),
     ],
 )
@@ -164,4 +164,4 @@ def test_the_number_of_devices_has_to_be_known() -> None:
     module, _ = collective("all_reduce", groups([[0, 1]]))
     with pytest.raises(RunError) as raised:
         llvm.lower(module, "main")
-    assert "it is not known for how many devices the program is" in raised.value.diagnostics[0].message
+    assert "the number of devices of the program is unknown" in raised.value.diagnostics[0].message

@@ -38,7 +38,7 @@ def test_a_function_without_a_body_may_be_declared_but_not_used() -> None:
     assert not found(declared)
     assert found(f"{declared}func.func @main(%a: tensor<4xi8>) -> i32 {{\n"
                  " %0 = func.call @system(%a) : (tensor<4xi8>) -> i32\n return %0 : i32\n}") == [
-        "'func.call' op names @system, which has no body: it would be a function of a library"
+        "'func.call' op refers to @system, which has no body: it would be a library function"
     ]  # fmt: skip
     assert len(found(f"{declared}func.func @main() {{\n"
                      " %0 = func.constant @system : (tensor<4xi8>) -> i32\n return\n}")) == 1  # fmt: skip

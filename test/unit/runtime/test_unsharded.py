@@ -164,22 +164,22 @@ def test_devices_go_through_a_loop_together() -> None:
         (
             """%1 = stablehlo.custom_call @f(%b) : (tensor<4x8xf32>) -> tensor<4x8xf32>
             sdy.return %1 : tensor<4x8xf32>""",
-            "'stablehlo.custom_call' in a manual computation has no meaning on one device",
+            "'stablehlo.custom_call' in a manual computation cannot run on one device",
         ),
         (
             loop("func.call @index() : () -> tensor<ui32>", "%one"),
-            "'stablehlo.while' with collectives in it has no meaning on one device: "
-            "it is not known whether each device goes around as often",
+            "'stablehlo.while' with collectives cannot run on one device: "
+            "devices may run different numbers of iterations",
         ),
         (
             """%1 = "stablehlo.collective_permute"(%b) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>
                 : (tensor<4x8xf32>) -> tensor<4x8xf32>
             sdy.return %1 : tensor<4x8xf32>""",
-            "'stablehlo.collective_permute' is among devices along axes that are not manual: [0, 1]",
+            "'stablehlo.collective_permute' communicates along axes that are not manual: [0, 1]",
         ),
     ],
 )
 def test_what_has_no_meaning_on_one_device_is_refused(body: str, complaint: str) -> None:
-    with pytest.raises(RunError, match="--no-verify runs it alone") as raised:
+    with pytest.raises(RunError, match="--no-verify disables the comparison") as raised:
         without_sharding(manual(body))
     assert [one.message for one in raised.value.diagnostics] == [complaint]

@@ -112,17 +112,17 @@ def test_a_pipeline_lowers_all_ops_of_a_dialect() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda op: None, r"has 0 results, and the op 1"),
-        (lambda op: 7, r"gave int, but gives values, an op, or the text of a module"),
-        (lambda op: "nothing", r"gave text that is not a module"),
+        (lambda op: None, r"has 0 results, but the op has 1"),
+        (lambda op: 7, r"returned int, expected values, an op, or the text of a module"),
+        (lambda op: "nothing", r"returned text that is not a module"),
         (lambda op: op.results[1], r"the lowering of 'test.twice' .* failed in line \d+: IndexError"),
         (
             lambda op: ir.Operation.create("stablehlo.is_finite", [bits(op)], list(op.operands)),
-            r"has result 0 of type tensor<4xi1>, which has to be tensor<4xf32>",
+            r"has result 0 of type tensor<4xi1>, expected tensor<4xf32>",
         ),
         (
             lambda op: ir.Operation.create("test.twice", [op.results[0].type], list(op.operands)),
-            r"the lowering of 'test.twice' makes such ops again",
+            r"the lowering of 'test.twice' creates such ops again",
         ),
     ],
 )

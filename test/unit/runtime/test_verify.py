@@ -52,7 +52,7 @@ def test_the_element_that_is_off_most_is_named() -> None:
     actual = expected + np.array([[0, 0.5, 0], [0, 0, 2]], np.float32)
     result = compare(actual, expected, "f32")
     assert result.described("result 1 loss", 6) == (
-        "result 1 loss is 7.0 in place of 5.0 at [1, 2], and 2 of 6 elements are off"
+        "result 1 loss is 7.0 in place of 5.0 at [1, 2], and 2 of 6 elements differ"
     )
 
 

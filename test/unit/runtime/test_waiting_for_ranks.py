@@ -109,5 +109,5 @@ def test_a_launcher_may_end_right_after_it_was_looked_at(monkeypatch: pytest.Mon
 def test_ranks_that_end_without_an_answer_have_failed(monkeypatch: pytest.MonkeyPatch, status: RankStatus) -> None:
     launcher = Launcher(ends_at=1.0)
     watched = watch(launcher, monkeypatch, status, dict.fromkeys(range(3), COMPLETED), None)
-    with pytest.raises(RunError, match="the ranks have ended, and not all of them have answered"):
+    with pytest.raises(RunError, match="the ranks have ended before all of them answered"):
         watched.until(launcher.is_never_done)

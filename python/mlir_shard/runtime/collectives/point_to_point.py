@@ -45,7 +45,7 @@ def group_of(op: Any, grids: Grids) -> DeviceGroup:
     if grid not in grids:
         raise error(f"'{op.name}' is on the grid @{grid}, which the module does not define", op)
     if shard.DYNAMIC in grids[grid]:
-        raise error(f"'{op.name}' is on the grid @{grid}, whose shape is not known before the program is run", op)
+        raise error(f"'{op.name}' is on the grid @{grid}, whose shape is dynamic", op)
     return DeviceGroup.along(grid, grids[grid], shard.grid_axes(op))
 
 
@@ -55,7 +55,7 @@ def check(op: Any, group: DeviceGroup) -> None:
     for type_ in (source, target):
         check_type(op, type_)
         if prod(type_.shape) > mpi_library.MOST_ELEMENTS:
-            raise error(f"'{op.name}' of {type_}: MPI counts no more than {mpi_library.MOST_ELEMENTS} elements", op)
+            raise error(f"'{op.name}' of {type_}: MPI supports at most {mpi_library.MOST_ELEMENTS} elements", op)
     _check_shape(op, group, list(source.shape), list(target.shape))
     for name in _NAMED_DEVICES:
         _check_device(op, name, group)
@@ -66,7 +66,7 @@ def check_type(op: Any, type_: Any) -> None:
     if not isinstance(type_, ir.RankedTensorType):
         raise error(f"'{op.name}' of {type_}: only tensors can be lowered to MPI", op)
     if not type_.has_static_shape:
-        raise error(f"'{op.name}' of {type_}: all sizes must be known before the program is run", op)
+        raise error(f"'{op.name}' of {type_}: all sizes must be static", op)
 
 
 def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int]) -> None:
@@ -74,21 +74,21 @@ def _check_shape(op: Any, group: DeviceGroup, shape: list[int], result: list[int
         if name in op.attributes:
             dim = _dimension(op, name)
             if divides and shape[dim] % group.size:
-                wrong = f"dimension {dim} of {op.operands[0].type} does not divide into {group.size} blocks"
-                raise error(f"'{op.name}': {wrong}, one for each device of a group", op)
+                wrong = f"dimension {dim} of {op.operands[0].type} is not divisible by {group.size}"
+                raise error(f"'{op.name}': {wrong}, the number of devices in a group", op)
             shape[dim] = shape[dim] // group.size if divides else shape[dim] * group.size
     if "concat_axis" in op.attributes:
         shape[_dimension(op, "concat_axis")] *= group.size
     if shape != result:
         right = shard.resized(op.result.type, shape)
-        raise error(f"'{op.name}' gives {op.result.type} where the devices along its axes make it {right}", op)
+        raise error(f"'{op.name}' has result type {op.result.type}, but its axes require {right}", op)
 
 
 def _dimension(op: Any, name: str) -> int:
     """Returns the dimension that an attribute names; raises RunError if the operand does not have it."""
     dim: int = op.attributes[name].value
     if dim >= op.operands[0].type.rank:
-        raise error(f"'{op.name}' of {op.operands[0].type}: it has no dimension {dim}", op)
+        raise error(f"'{op.name}' of {op.operands[0].type}: dimension {dim} is out of range", op)
     return dim
 
 
@@ -134,7 +134,7 @@ def check_messages(ops: Sequence[Any], grids: Grids, entry: str) -> None:
         group, other = group_of(op, grids), RECV if op.name == SEND else SEND
         if (_channel(group), str(op.operands[0].type)) not in kinds[other]:
             where = f"{op.operands[0].type} along the same axes of @{group.grid}"
-            message = f"'{op.name}' would wait for ever: the program has no '{other}' of {where}"
+            message = f"'{op.name}' would deadlock: the program has no '{other}' of {where}"
             wrong.append(diagnostic.at("error", message, op.location))
     if wrong:
         raise errors(wrong)
@@ -153,11 +153,11 @@ def _is_to_itself(op: Any, group: DeviceGroup, entry: str) -> bool:
 def _to_itself(op: Any, group: DeviceGroup) -> str:
     does = _DOES[op.name]
     if not group.axes:
-        return f"'{op.name}' along axes {list(shard.grid_axes(op))}: each device would {does} itself alone"
+        return f"'{op.name}' along axes {list(shard.grid_axes(op))}: each device would {does} only itself"
     numbers = elements(op.attributes[_OTHER_DEVICE[op.name]])
     return (
-        f"'{op.name}' is reached by all devices, of which the one at {numbers} would {does} itself: "
-        f"put it under a condition on the process index, or compute its {_OTHER_DEVICE[op.name]} from that"
+        f"all devices run '{op.name}', so the device at {numbers} would {does} itself: run it under a condition on "
+        f"the process index, or compute its {_OTHER_DEVICE[op.name]} from that index"
     )
 
 
@@ -286,7 +286,7 @@ def check_halo(op: Any) -> None:
         inside = size - below - above
         if min(below, above) < 0 or inside < max(below, above):
             wrong = f"halos of {below} and {above} along dimension {dim} of {op.operands[0].type}"
-            raise error(f"'{op.name}' with {wrong}: inside are {inside}, and the neighbours need as many as that", op)
+            raise error(f"'{op.name}' with {wrong}: halo sizes must be between 0 and the interior size of {inside}", op)
 
 
 def _halos(op: Any) -> dict[int, tuple[int, int]]:
@@ -296,14 +296,16 @@ def _halos(op: Any) -> dict[int, tuple[int, int]]:
     sizes = [_constant(next(dynamic), op) if size == shard.DYNAMIC else size for size in given]
     dims = [dim for dim, axes in enumerate(shard.split_axes(op)) if axes]
     if sizes and len(sizes) != 2 * len(dims):
-        raise error(f"'{op.name}' has {len(sizes)} halo sizes for {len(dims)} split dimensions: each has two", op)
+        raise error(
+            f"'{op.name}' has {len(sizes)} halo sizes for {len(dims)} split dimensions, expected two for each", op
+        )
     return {dim: (sizes[2 * place], sizes[2 * place + 1]) for place, dim in enumerate(dims)} if sizes else {}
 
 
 def _constant(value: Any, op: Any) -> int:
     constant = defining_op(value, "arith.constant")
     if constant is None:
-        raise error(f"'{op.name}': the sizes of halos must be constants", op)
+        raise error(f"'{op.name}': halo sizes must be constants", op)
     number: int = constant.attributes["value"].value
     return number
 

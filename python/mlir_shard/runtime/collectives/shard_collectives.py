@@ -26,7 +26,7 @@ _HALO = "shard.update_halo"
 def legalize(module: Any, entry: str) -> None:
     """Rewrites the collectives of a local module; raises RunError at one that cannot be lowered."""
     for op in operations_named(module, "shard.shard"):
-        raise error(f"'{op.name}' has no lowering to MPI: the program is not that of one device", op)
+        raise error(f"'{op.name}' has no lowering to MPI: the program is not local", op)
     found = operations_named(module, *_REDUCING, *_MOVING, _HALO)
     known = shard.grids(module)
     for op in found:
@@ -37,7 +37,7 @@ def legalize(module: Any, entry: str) -> None:
             point_to_point.check(op, group)
         if op.name == "shard.shift" and op.attributes["shift_axis"].value not in shard.grid_axes(op):
             axis = op.attributes["shift_axis"].value
-            raise error(f"'{op.name}' along the grid axis {axis}, which is none of its grid_axes", op)
+            raise error(f"'{op.name}' along the grid axis {axis}, which is not one of its grid_axes", op)
     point_to_point.check_messages([op for op in found if op.name in point_to_point.NAMES], known, entry)
     for op in found:
         with ir.InsertionPoint(op), op.location:
@@ -50,7 +50,7 @@ def legalize(module: Any, entry: str) -> None:
 def _for_moving(op: Any) -> Carrier:
     carrier = element_types.for_moving(op.result.type.element_type)
     if carrier is None:
-        raise error(f"'{op.name}' of {op.operands[0].type}: its elements cannot be sent", op)
+        raise error(f"'{op.name}' of {op.operands[0].type}: MPI cannot send this element type", op)
     return carrier
 
 
@@ -64,7 +64,7 @@ def _carry_reduced(op: Any) -> None:
     if value.type.element_type != element_type:
         converted = element_types.convert(value, element_type)
         if converted is None:
-            raise error(f"'{op.name}' cannot make {element_type} of the elements of {value.type}", op)
+            raise error(f"'{op.name}' cannot convert the elements of {value.type} to {element_type}", op)
         value = converted
     _carry(op, carrier, value)
 

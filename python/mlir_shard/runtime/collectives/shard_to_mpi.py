@@ -79,7 +79,7 @@ def _demand_ranks(found: Sequence[Any], entry: Any, grids: point_to_point.Grids)
     sizes = {prod(point_to_point.group_of(op, grids).shape): op for op in reversed(found)}
     if len(sizes) > 1:
         counts = " and ".join(map(str, sorted(sizes)))
-        raise point_to_point.error(f"the grids of the program have {counts} devices: ranks are one number", found[0])
+        raise point_to_point.error(f"the grids of the program have different numbers of devices: {counts}", found[0])
     for devices, op in sizes.items():
         with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]), op.location:
             is_right = _arith.CmpIOp(_EQUAL, library.size(), library.integer(devices)).result

@@ -148,14 +148,14 @@ class GroupCollectives:
     def _moved(self, value: Any, shape: Sequence[int], lowering: Lowering) -> Any:
         carrier = element_types.for_moving(value.type.element_type)
         if carrier is None:
-            raise error(f"'{self._op.name}' of {value.type}: its elements cannot be sent", self._op)
+            raise error(f"'{self._op.name}' of {value.type}: MPI cannot send this element type", self._op)
         carried = carrier.enter(value)
         return carrier.leave(self._call(stablehlo.with_shape(carried.type, shape), carried, lowering))
 
     def _call(self, type_: Any, carried: Any, lowering: Lowering) -> Any:
         for one in (carried.type, type_):
             if prod(one.shape) > mpi_library.MOST_ELEMENTS:
-                most = f"MPI counts no more than {mpi_library.MOST_ELEMENTS} elements"
+                most = f"MPI supports at most {mpi_library.MOST_ELEMENTS} elements"
                 raise error(f"'{self._op.name}' of {one}: {most}", self._op)
         if 0 in type_.shape:
             return _tensor.empty(type_.shape, type_.element_type)

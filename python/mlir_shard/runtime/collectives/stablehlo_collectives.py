@@ -41,7 +41,7 @@ def _all_to_all(op: Any, processes: Processes, devices: GroupCollectives) -> lis
     groups, count = _even_groups(op, processes), op.attributes["split_count"].value
     split_dim, concat_dim = (op.attributes[f"{name}_dimension"].value for name in ("split", "concat"))
     if count != groups.size:
-        raise error(f"'{op.name}' splits into {count} blocks, and a group has {groups.size} devices", op)
+        raise error(f"'{op.name}' has a split count of {count}, but groups of {groups.size} devices", op)
     return [
         value if groups.size == 1 else devices.all_to_all(value, groups, split_dim, concat_dim) for value in op.operands
     ]
@@ -93,14 +93,14 @@ def _even_groups(op: Any, processes: Processes) -> ListedGroups:
     groups = _groups(op, processes)
     if not groups.is_even:
         sizes = " and ".join(map(str, sorted(set(groups.sizes()))))
-        raise error(f"'{op.name}' among groups of {sizes} devices: its result is of one size, so they have to be", op)
+        raise error(f"'{op.name}' has groups of {sizes} devices: its result type requires groups of equal size", op)
     return groups
 
 
 def _check_size(op: Any, size: int, right: int, groups: ListedGroups, result: Any) -> None:
     if size != right:
-        wrong = f"gives {result.type} of {op.operands[0].type}"
-        raise error(f"'{op.name}' {wrong}, which is not so among groups of {groups.size} devices", op)
+        wrong = f"has result type {result.type} for {op.operands[0].type}"
+        raise error(f"'{op.name}' {wrong}, which does not match groups of {groups.size} devices", op)
 
 
 _LEGALIZATIONS: dict[str, Callable[[Any, Processes, GroupCollectives], list[Any]]] = {

@@ -61,8 +61,8 @@ class Processes:
         said = _said(module)
         devices = _number(module, _DEVICES) or _size_of_grids(module) or (said.devices if said else None)
         if devices is None:
-            right = f"give the module '{_REPLICAS}' and '{_PARTITIONS}'"
-            raise error(f"'{op.name}': it is not known for how many devices the program is; {right}", op)
+            right = f"set '{_REPLICAS}' and '{_PARTITIONS}' on the module"
+            raise error(f"'{op.name}': the number of devices of the program is unknown; {right}", op)
         return Processes.among(devices, module)
 
     @staticmethod
@@ -121,7 +121,7 @@ def groups_of(op: Any, processes: Processes) -> Groups:
     if left and op.name != "stablehlo.collective_broadcast":
         listed = {device for group in groups for device in group}
         missing = [device for device in range(processes.devices) if device not in listed]
-        raise error(f"'{op.name}': device {missing[0]} of {processes.devices} is in none of the replica groups", op)
+        raise error(f"'{op.name}': device {missing[0]} of {processes.devices} is not in any replica group", op)
     return groups
 
 
@@ -153,7 +153,7 @@ def _channel(op: Any) -> int:
     number, type_ = stablehlo.channel_numbers(op.attributes[_CHANNEL])
     if type_ not in _BETWEEN_DEVICES:
         wrong = f"its {_CHANNEL} is {op.attributes[_CHANNEL]}"
-        raise error(f"'{op.name}': {wrong}, where channels between devices are of type 1", op)
+        raise error(f"'{op.name}': {wrong}, but channels between devices have type 1", op)
     return number
 
 
@@ -195,7 +195,9 @@ def _of_devices(op: Any, lists: Groups, processes: Processes) -> Groups:
 def _check_numbers(op: Any, numbers: Sequence[int], count: int, repeated: str) -> None:
     for number, times in Counter(numbers).items():
         if not 0 <= number < count:
-            raise error(f"'{op.name}' names device {number}, and the program is for {count}: 0 to {count - 1}", op)
+            raise error(
+                f"'{op.name}' refers to device {number}, but the devices of the program are 0 to {count - 1}", op
+            )
         if times > 1:
             raise error(f"'{op.name}': device {number} {repeated}", op)
 
@@ -207,9 +209,9 @@ def _along_axes(op: Any, ref: str | Mesh, processes: Processes) -> Groups:
     for axis in axes:
         if axis.name not in mesh.axis_names:
             known = ", ".join(f'"{name}"' for name in mesh.axis_names)
-            raise error(f"'{op.name}' is along the axis {axis}, and the mesh has the axes {known}", op)
+            raise error(f"'{op.name}' is along the axis {axis}, but the mesh has the axes {known}", op)
     if mesh.total_size != processes.devices:
-        wrong = f"is on a mesh of {mesh.total_size} devices, and the program is for {processes.devices}"
+        wrong = f"is on a mesh of {mesh.total_size} devices, but the program is for {processes.devices}"
         raise error(f"'{op.name}' {wrong}: {mesh}", op)
     return device_groups(axes, mesh)
 
@@ -223,5 +225,5 @@ def _mesh(op: Any, name: str) -> Mesh:
             names = [axis.value for axis in one.operation.attributes[shard.AXIS_NAMES]]
             meshes[one.operation.attributes["sym_name"].value] = Mesh(zip(names, shard.grid_shape(one), strict=True))
     if name not in meshes:
-        raise error(f"'{op.name}' has {REPLICA_GROUPS} along axes of @{name}, a mesh that is not defined", op)
+        raise error(f"'{op.name}' has {REPLICA_GROUPS} along axes of @{name}, an undefined mesh", op)
     return meshes[name]

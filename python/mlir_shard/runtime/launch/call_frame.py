@@ -112,7 +112,7 @@ def _strided(aligned: int, layout: Sequence[int], spec: TensorSpec, dtype: Any, 
     offset, *rest = layout
     sizes, strides = tuple(rest[: len(rest) // 2]), rest[len(rest) // 2 :]
     if sizes != spec.shape:
-        raise RunError(f"the program returned a tensor of shape {arrays.shape_text(sizes)} where its type is {spec}")
+        raise RunError(f"the program returned a tensor of shape {arrays.shape_text(sizes)}, but its type is {spec}")
     if 0 in sizes:
         return np.empty(sizes, dtype)
     extent = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))

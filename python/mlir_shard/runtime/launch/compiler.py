@@ -30,7 +30,7 @@ class SymbolsNotFound(RunError):
     def __init__(self, symbols: Sequence[str]) -> None:
         self.symbols = tuple(symbols)
         names = ", ".join(f"'{symbol}'" for symbol in symbols)
-        super().__init__(f"the program needs {names}, which no library here has")
+        super().__init__(f"the program needs {names}, which no available library defines")
 
 
 def make_engine(
@@ -60,7 +60,7 @@ def make_engine(
             symbols = [symbol for found in _NOT_FOUND.findall(said) for symbol in found.replace(",", " ").split()]
             if symbols:
                 raise SymbolsNotFound(symbols) from error
-            raise RunError(f"LLVM cannot make machine code of the program: {said.strip() or error}") from error
+            raise RunError(f"LLVM cannot generate machine code for the program: {said.strip() or error}") from error
         # Warnings, for example of libraries, are for the user.
         sys.stderr.write(_read(written))
     return engine

@@ -150,4 +150,6 @@ def _call_with(function: Any, structure: Any) -> None:
 def _check_implementation(text: str, process: MpiProcess) -> None:
     """Raises RunError if a program has handles of another MPI, which the library could mistake for addresses."""
     if mpi_library.of(process.implementation).entry not in text:
-        raise RunError(f"the program is not compiled for {process.implementation}, which {process.path} is")
+        raise RunError(
+            f"the program is not compiled for {process.implementation}, the implementation of {process.path}"
+        )

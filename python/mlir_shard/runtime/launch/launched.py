@@ -54,10 +54,10 @@ def join(choice: str = WHEEL) -> MpiProcess:
     try:
         process = MpiProcess(library)
     except OSError as error:
-        raise RunError(f"MPI does not begin: {error}") from error
+        raise RunError(f"cannot initialize MPI: {error}") from error
     found = place()
     if found is not None and found.size != process.size:
-        message = f"the launcher has started {found.size} ranks, but by {library} there are {process.size}: {_advice()}"
+        message = f"the launcher has started {found.size} ranks, but {library} reports {process.size}: {_advice()}"
         raise RunError(message) if found.rank == 0 else OtherRankFailed(message)
     if is_wheel(library):
         process.unlink_shared_memory()
@@ -69,7 +69,7 @@ def join(choice: str = WHEEL) -> MpiProcess:
 def _advice() -> str:
     if is_by_srun_alone():
         return "start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI"
-    return "the library does not belong to the launcher, name another MPI by --mpi"
+    return "the library does not belong to the launcher, select another MPI by --mpi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class LaunchedEngine:
         """Implements `DeviceEngine.start`; all ranks must call it."""
         process = join(self.choice)
         if program.ranks != process.size:
-            raise RunError(f"the program is for {program.ranks} ranks, and the launcher has started {process.size}")
+            raise RunError(f"the program is for {program.ranks} ranks, but the launcher has started {process.size}")
         blas.set_threads(self.threads)
         return LaunchedDevices(program, process, self.timeout, self.observe, self.cache)
 

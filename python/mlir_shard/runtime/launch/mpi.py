@@ -57,10 +57,12 @@ class MpiInstallation:
         if choice == SYSTEM:
             found = next(filter(None, map(shutil.which, _LAUNCHERS)), None)
             if found is None:
-                raise RunError(f"neither {' nor '.join(_LAUNCHERS)} is on the path: install an MPI, or name a launcher")
+                raise RunError(
+                    f"neither {' nor '.join(_LAUNCHERS)} is on the path: install an MPI, or specify a launcher"
+                )
             return _of_launcher(found)
         if shutil.which(choice) is None:
-            raise RunError(f"'{choice}' is not a launcher of MPI: no such program, or not to be executed")
+            raise RunError(f"'{choice}' is not an MPI launcher: no such program, or not executable")
         return _of_launcher(choice)
 
     def command(self, ranks: int) -> list[str]:
@@ -79,7 +81,7 @@ def _of_wheel() -> MpiInstallation:
     launcher = files.get("mpiexec")
     library = next((path for name, path in files.items() if _WHEEL_LIBRARY.fullmatch(name)), None)
     if launcher is None or library is None or not launcher.exists() or not library.exists():
-        raise RunError(_not_usable("has no mpiexec or no libmpi.so.* where it is installed"))
+        raise RunError(_not_usable("is installed without mpiexec or libmpi.so.*"))
     return MpiInstallation(launcher, library, MPICH)
 
 
@@ -93,7 +95,7 @@ def _of_launcher(launcher: str) -> MpiInstallation:
     for library in _candidates(path, implementation):
         return MpiInstallation(path, library, implementation)
     names = " or ".join(_LIBRARIES[implementation])
-    raise RunError(f"the library of '{launcher}', {names}, is not beside it and not where the system looks")
+    raise RunError(f"cannot find the library of '{launcher}', {names}, beside it or in the library path of the system")
 
 
 def _implementation(launcher: Path) -> str:
@@ -102,13 +104,15 @@ def _implementation(launcher: Path) -> str:
             [launcher, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_VERSION_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"'{launcher}' does not print its version: {error}") from error
+        raise RunError(f"cannot determine the version of '{launcher}': {error}") from error
     text = said.stdout + said.stderr
     if re.search(r"Open ?MPI|OpenRTE|PRRTE", text):
         return OPEN_MPI
     if re.search(r"HYDRA|MPICH|Intel|MVAPICH", text, re.IGNORECASE):
         return MPICH
-    raise RunError(f"'{launcher}' is the launcher of no MPI that is known: Open MPI, MPICH or one compatible with it")
+    raise RunError(
+        f"'{launcher}' does not belong to a known MPI: expected Open MPI, MPICH or one compatible with MPICH"
+    )
 
 
 def _candidates(launcher: Path, implementation: str) -> Iterator[Path]:
@@ -139,7 +143,7 @@ def site_library() -> Path:
                 return Path(name)
     if _is_wheel_possible():
         return _of_wheel().library
-    raise RunError("no library of an MPI that belongs to the launcher is found: name the MPI by --mpi")
+    raise RunError("cannot find the MPI library of the launcher: specify the MPI by --mpi")
 
 
 def _site_implementations() -> tuple[str, ...]:

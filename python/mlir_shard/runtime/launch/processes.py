@@ -55,7 +55,7 @@ def check_memory(ranks: int, *, in_one_process: bool) -> None:
     bytes_of_one = _BYTES_OF_DEVICE if in_one_process else _BYTES_OF_PROCESS
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // bytes_of_one
     if ranks > max(most, 1):
-        raise RunError(f"the program is for {ranks} devices, and this machine has memory for {most} at the most")
+        raise RunError(f"the program is for {ranks} devices, but this machine has memory for at most {most}")
 
 
 class RankProcesses:
@@ -200,7 +200,7 @@ class RankProcesses:
     def _ending_on_error(self) -> Iterator[None]:
         try:
             if not self._finalizer.alive:
-                raise RunError("the ranks have ended, and what they held is gone")
+                raise RunError("the ranks have ended, and their arrays are lost")
             yield
         except BaseException:
             self._finalizer()
@@ -308,7 +308,7 @@ class _Watch:
                 if is_done(0.0):
                     return
                 self.check_end()
-                raise RunError("the ranks have ended, and not all of them have answered")
+                raise RunError("the ranks have ended before all of them answered")
             if patience == math.inf and self._has_failed():
                 patience = time.monotonic() + _SECONDS_TO_END
 
@@ -386,7 +386,7 @@ def _failure(status: RankStatus, ranks: int, code: int) -> str | None:
         name = f"rank {rank} of {ranks}" if ranks > 1 else "the program"
         return f"{name} {what}{_last_lines(status.log(rank))}"
     if silent:
-        return f"rank {', '.join(silent)} of {ranks} did not end by itself, or did not begin{_last_lines(output)}"
+        return f"rank {', '.join(silent)} of {ranks} did not exit by itself, or did not start{_last_lines(output)}"
     return f"mpiexec ended with exit status {code}{_last_lines(output)}" if code else None
 
 
@@ -394,5 +394,5 @@ def _last_lines(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     written = [line.rstrip() for line in lines if line.strip()]
     if not written:
-        return "; it wrote nothing"
-    return "; the last it wrote:" + "".join(f"\n  {line}" for line in written[-_LINES_SHOWN:])
+        return "; it had no output"
+    return "; its last output:" + "".join(f"\n  {line}" for line in written[-_LINES_SHOWN:])

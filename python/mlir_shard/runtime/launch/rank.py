@@ -289,7 +289,7 @@ def _watch(run: RankStatus, owner: int, around: _Around) -> None:
             time.sleep(_WATCH_SECONDS)
         if is_running(owner):
             if not is_running(around.launcher):
-                print("the process of the launcher that had started this rank has ended", file=sys.stderr, flush=True)
+                print("the launcher process that started this rank has ended", file=sys.stderr, flush=True)
         else:
             # All ranks do this concurrently, so a rank may add files to a folder that another is removing.
             with contextlib.suppress(FileNotFoundError):

@@ -41,7 +41,7 @@ def check(module: Any, cpu: Cpu) -> None:
     arithmetic = [(op, f"'{op.name}' needs '{symbol}'") for op, symbol in _missing_in_arithmetic(module, cpu)]
     if calls or arithmetic:
         messages = [
-            diagnostic.at("error", f"{what}, which no library here has", op.location)
+            diagnostic.at("error", f"{what}, which no available library defines", op.location)
             for op, what in (*calls, *arithmetic)
         ]
         raise RunError("the program cannot be run on this machine", messages)

@@ -308,7 +308,7 @@ def _check_dialects(module: Any, known: frozenset[str]) -> None:
             diagnostic.at("error", f"'{specific_name(op)}' has no lowering to LLVM", op.location) for op in left
         ]
         is_for_xla = all(op.name.startswith(_FOR_XLA) for op in left)
-        advice = ", where --engine=pjrt may run it" if is_for_xla else ""
+        advice = "; --engine=pjrt may run it" if is_for_xla else ""
         if any(op.name == "stablehlo.custom_call" for op in left):
-            advice += "; a custom call is lowered by what is registered with mlir_shard.interfaces.lowering"
+            advice += "; register a lowering of the custom call with mlir_shard.interfaces.lowering"
         raise RunError(f"the program cannot be lowered to LLVM{advice}", messages)

@@ -119,7 +119,7 @@ def _begin() -> subprocess.Popen[str]:
 def _crash(code: int, written: str) -> str:
     how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     lines = "".join(f"\n  {line}" for line in written.splitlines()[-_LINES_SHOWN:])
-    return f"lowering the program to LLVM crashed with {how}; the last it wrote:{lines or ' nothing'}"
+    return f"lowering the program to LLVM crashed with {how}; its last output:{lines or ' none'}"
 
 
 def _from_answer(answer: dict[str, Any]) -> list[Lowered]:
@@ -164,7 +164,7 @@ def main() -> None:
             made.append({"text": lowered, "code": base64.b64encode(code).decode(), "compile_time": taken})
         answer = {"modules": made}
     except ir.MLIRError as error:
-        answer = {"error": f"the text between the passes is not a module: {error}", "diagnostics": []}
+        answer = {"error": f"cannot parse the module between passes: {error}", "diagnostics": []}
     except RunError as error:
         answer = {"error": error.message, "diagnostics": [dataclasses.asdict(one) for one in error.diagnostics]}
     with os.fdopen(answer_to, "w", encoding="utf-8") as stream:

@@ -50,11 +50,11 @@ def lower_registered(module: Any, *, composites: bool = True) -> None:
             if not found:
                 break
             if number == _MOST_ROUNDS:
-                raise LoweringError(found[0], f"the {LOWERING} of '{specific_name(found[0])}' makes such ops again")
+                raise LoweringError(found[0], f"the {LOWERING} of '{specific_name(found[0])}' creates such ops again")
             _lower(module, found)
     except InterfaceError as error:
         raise RunError(
-            "the ops of a user cannot be lowered", [diagnostic.at("error", str(error), error.op.location)]
+            "user-defined ops cannot be lowered", [diagnostic.at("error", str(error), error.op.location)]
         ) from error
     _check_composites(module)
     _check_dialects(module)
@@ -82,7 +82,7 @@ def _run_pipeline(module: Any, op: Any) -> None:
     if any(
         (found := lowering_for(one)) and found.pipeline == pipeline for one in operations_where(module, may_be_lowered)
     ):
-        raise LoweringError(op, f"{what} leaves such ops")
+        raise LoweringError(op, f"{what} does not lower all such ops")
 
 
 def _lower_by_function(op: Any, one: Lowering) -> None:
@@ -95,7 +95,9 @@ def _lower_by_function(op: Any, one: Lowering) -> None:
         return
     values = _values(made)
     if values is None:
-        raise LoweringError(op, f"{role} gave {type(made).__name__}, but gives values, an op, or the text of a module")
+        raise LoweringError(
+            op, f"{role} returned {type(made).__name__}, expected values, an op, or the text of a module"
+        )
     _check_types(op, [str(value.type) for value in values], [str(one.type) for one in op.results], role)
     replace_with(op, values)
 
@@ -118,10 +120,10 @@ def _inline(op: Any, text: str, role: str) -> None:
         made = ir.Module.parse(text, op.context)
         mlir_shard.run(made, "builtin.module(shard-inline-calls)")
     except (ir.MLIRError, PassFailure) as error:
-        raise LoweringError(op, f"{role} gave text that is not a module: {error}") from error
+        raise LoweringError(op, f"{role} returned text that is not a module: {error}") from error
     function = next(iter(functions(made).values()), None)
     if function is None or len(function.regions[0].blocks) != 1:
-        raise LoweringError(op, f"{role} gave a module whose first function has no body of one block")
+        raise LoweringError(op, f"{role} returned a module whose first function does not have a body of one block")
     type_ = function.attributes["function_type"].value
     _check_types(op, list(map(str, type_.inputs)), [str(one.type) for one in op.operands], role, "argument")
     _check_types(op, list(map(str, type_.results)), [str(one.type) for one in op.results], role)
@@ -130,10 +132,10 @@ def _inline(op: Any, text: str, role: str) -> None:
 
 def _check_types(op: Any, found: list[str], wanted: list[str], role: str, kind: str = "result") -> None:
     if len(found) != len(wanted):
-        raise LoweringError(op, f"{role} has {len(found)} {kind}s, and the op {len(wanted)}")
+        raise LoweringError(op, f"{role} has {len(found)} {kind}s, but the op has {len(wanted)}")
     for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
         if one != other:
-            raise LoweringError(op, f"{role} has {kind} {index} of type {one}, which has to be {other}")
+            raise LoweringError(op, f"{role} has {kind} {index} of type {one}, expected {other}")
 
 
 def _is_foreign(dialect: str) -> bool:
@@ -149,7 +151,7 @@ def _check_dialects(module: Any) -> None:
     for op in operations_where(module, lambda name: name in foreign):
         first.setdefault(op.name, op)
     raise RunError(
-        "the program has ops of a dialect that no engine runs",
+        "the program has ops of a dialect that no engine supports",
         [_without_lowering(name, op) for name, op in first.items()],
     )
 

@@ -52,7 +52,7 @@ def check_installed() -> None:
     """Raises RunError if jax is not installed, before anything is compiled."""
     for package in ("jax", "jaxlib"):
         if importlib.util.find_spec(package) is None:
-            raise RunError(f"the package {package}, by which PJRT is reached, is not installed: pip install jax")
+            raise RunError(f"the package {package}, which provides PJRT, is not installed: pip install jax")
 
 
 def _settings(platform: str, devices: int) -> dict[str, str]:

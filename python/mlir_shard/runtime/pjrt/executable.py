@@ -96,7 +96,7 @@ def _devices(platform: str, count: int) -> list[Any]:
     except RuntimeError as error:
         raise RunError(f"PJRT has no platform '{platform}': {str(error).splitlines()[0]}") from error
     if len(devices) < count:
-        raise RunError(f"the program is for {count} devices, and PJRT has {len(devices)} of platform '{platform}'")
+        raise RunError(f"the program is for {count} devices, but PJRT has {len(devices)} of platform '{platform}'")
     return list(devices[:count])
 
 

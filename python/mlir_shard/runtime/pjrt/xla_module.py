@@ -69,7 +69,7 @@ def lower(modules: Sequence[str], entry: str) -> list[Lowered]:
     try:
         parsed = [ir.Module.parse(text, context) for text in modules]
     except ir.MLIRError as error:
-        raise RunError(f"the text between the passes is not a module: {error}") from error
+        raise RunError(f"cannot parse the module between passes: {error}") from error
     return [Lowered(_lower(module, entry)) for module in parsed]
 
 
@@ -90,7 +90,7 @@ def _to_stablehlo(module: Any) -> None:
             passmanager.PassManager.parse(_TO_STABLEHLO).run(module.operation)
         except ir.MLIRError as error:
             reported = [diagnostic.from_host(one) for one in error.error_diagnostics]
-            raise RunError("the program cannot be made StableHLO, which is what PJRT runs", reported) from error
+            raise RunError("the program cannot be converted to StableHLO, which PJRT requires", reported) from error
 
 
 def _lower(module: Any, entry: str) -> str:
@@ -114,7 +114,7 @@ def _lower(module: Any, entry: str) -> str:
     _drop_declarations(declared, called)
     if wrong:
         messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
-        raise RunError("the program is not in StableHLO alone, which is what PJRT runs", messages)
+        raise RunError("the program has ops outside of StableHLO, which PJRT cannot run", messages)
     for op in operations_named(module, *CROSSING):
         replace_with(op, [op.operands[0]])
     for op in operations_named(module, _PARTITION):
@@ -158,7 +158,7 @@ def _drop_declarations(declared: Sequence[Any], called: Container[str]) -> None:
     if missing:
         names = [(op, op.attributes["sym_name"].value) for op in missing]
         messages = [diagnostic.at("error", f"@{name} is called, but has no body", op.location) for op, name in names]
-        raise RunError("the program is incomplete, and PJRT needs all of it", messages)
+        raise RunError("the program is incomplete, but PJRT requires all functions", messages)
     for op in declared:
         op.erase()
 

@@ -49,7 +49,7 @@ def _groups_among(op: Any, groups: Groups, devices: Sequence[int]) -> Groups:
     for group in groups:
         members = [device for device in group if device in devices]
         if members and len(members) != len(group):
-            raise error(f"'{op.name}' is among devices along axes that are not manual: {list(group)}", op)
+            raise error(f"'{op.name}' communicates along axes that are not manual: {list(group)}", op)
         if members:
             among.append(group)
     return tuple(among)
@@ -71,7 +71,7 @@ def _permuted(op: Any, devices: Sequence[int], values: Sequence[Any], processes:
     pairs = stablehlo_devices.pairs_of(op, processes)
     for pair in pairs:
         if (pair[0] in devices) != (pair[1] in devices):
-            raise error(f"'{op.name}' is among devices along axes that are not manual: {list(pair)}", op)
+            raise error(f"'{op.name}' communicates along axes that are not manual: {list(pair)}", op)
     senders = {receiver: sender for sender, receiver in pairs}
     return [
         values[devices.index(senders[device])] if device in senders else stablehlo.splat(value.type, 0)
@@ -191,7 +191,7 @@ class BodiesInStep:
             return self._branches(op, devices, operands, known)
         if op.name == _WHILE:
             return self._loop(op, devices, operands, known)
-        raise error(f"'{op.name}' with collectives in it has no meaning on one device", op)
+        raise error(f"'{op.name}' with collectives cannot run on one device", op)
 
     def _holds_collectives(self, op: Any) -> bool:
         for one in ops_in(op):
@@ -201,7 +201,7 @@ class BodiesInStep:
         return False
 
     def _branches(self, op: Any, devices: Sequence[int], operands: Values, known: list[Known]) -> Values:
-        (decides,) = _the_same(operands, op, "takes the same branch")
+        (decides,) = _the_same(operands, op, "take different branches")
         types = [result.type for _ in devices for result in op.results]
         made = ir.Operation.create(op.name, types, [decides], regions=len(op.regions))
         for old, new in zip(op.regions, made.regions, strict=True):
@@ -238,7 +238,7 @@ class BodiesInStep:
         conditions, values = returned
         differing = {index for index in uniform if not _is_one([of_device[index] for of_device in values])}
         if not differing:
-            (stops,) = _the_same(conditions, op, "goes around as often")
+            (stops,) = _the_same(conditions, op, "run different numbers of iterations")
             for region, results in zip(made.regions, ([stops], _gathered(values, uniform, count)), strict=True):
                 with ir.InsertionPoint(region.blocks[0]):
                     _return(results)
@@ -270,8 +270,8 @@ def _is_one(values: Sequence[Any]) -> bool:
 
 def _the_same(values: Values, op: Any, does: str) -> list[Any]:
     if not _is_one(values):
-        wrong = f"it is not known whether each device {does}"
-        raise error(f"'{op.name}' with collectives in it has no meaning on one device: {wrong}", op)
+        wrong = f"devices may {does}"
+        raise error(f"'{op.name}' with collectives cannot run on one device: {wrong}", op)
     return values[0]
 
 

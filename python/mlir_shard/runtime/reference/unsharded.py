@@ -47,7 +47,7 @@ def refused_computations(module: Any) -> list[diagnostic.Diagnostic]:
             found.append(diagnostic.at("error", message, op.location))
         for inner in _reached(op, module):
             if inner.name in _OF_DEVICES or inner.name.startswith(("mpi.", "shard.")):
-                message = f"'{inner.name}' in a manual computation has no meaning on one device"
+                message = f"'{inner.name}' in a manual computation cannot run on one device"
                 found.append(diagnostic.at("error", message, inner.location))
     return found
 
@@ -110,20 +110,20 @@ def _not_in_blocks(op: Any) -> str:
     """Returns the reason why a computation cannot be done on shards; an empty string if it can."""
     mesh = _mesh(op)
     if mesh is None:
-        return f"'{op.name}' has no meaning on one device: its shardings have no mesh in common"
+        return f"'{op.name}' cannot run on one device: its shardings have no common mesh"
     for value, sharding in (
         *zip(op.operands, _shardings(op, "in_shardings"), strict=True),
         *zip(op.results, _shardings(op, "out_shardings"), strict=True),
     ):
         if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
-            return f"'{op.name}' has no meaning on one device: {value.type} has no blocks of known sizes"
+            return f"'{op.name}' cannot run on one device: {value.type} has shards of unknown sizes"
         if sharding.unreduced_axes:
-            return f"'{op.name}' has no meaning on one device: {sharding} is unreduced"
+            return f"'{op.name}' cannot run on one device: {sharding} is unreduced"
         dims = zip(value.type.shape, sharding.dim_shardings, strict=True)
         if any(size % dim.sharded_size(mesh) for size, dim in dims):
-            return f"'{op.name}' has no meaning on one device: blocks of {value.type} as {sharding} differ in size"
+            return f"'{op.name}' cannot run on one device: {value.type} sharded as {sharding} has uneven shards"
     blocks = len({tuple(ins) for _, ins, _ in _boxes(op, mesh, [0] * len(mesh.axes))})
-    return f"'{op.name}' has too many blocks to be run on one device: {blocks}" if blocks > _MOST_BLOCKS else ""
+    return f"'{op.name}' has too many shards to run on one device: {blocks}" if blocks > _MOST_BLOCKS else ""
 
 
 def _shardings(op: Any, name: str) -> list[TensorSharding]:
@@ -166,7 +166,7 @@ def _mesh_of_all(op: Any, module: Any) -> Mesh:
         if mesh is None or mesh == Mesh(()):
             continue
         if found not in (Mesh(()), mesh):
-            raise error(f"'{inner.name}' has no meaning on one device: it is on {mesh} within one on {found}", inner)
+            raise error(f"'{inner.name}' cannot run on one device: it is on {mesh} within one on {found}", inner)
         found = mesh
     return found
 
@@ -274,7 +274,7 @@ def drop_sharding(module: Any) -> None:
 
 
 def _refused(diagnostics: Sequence[diagnostic.Diagnostic]) -> RunError:
-    message = "the program cannot be run without its sharding, to compare the results with; --no-verify runs it alone"
+    message = "the unsharded program cannot be run for comparison; --no-verify disables the comparison"
     return RunError(message, diagnostics)
 
 
@@ -286,7 +286,7 @@ def _is_droppable(op: Any) -> bool:
 
 
 def _without_meaning(op: Any) -> diagnostic.Diagnostic:
-    return diagnostic.at("error", f"'{op.name}' has no meaning on one device", op.location)
+    return diagnostic.at("error", f"'{op.name}' cannot run on one device", op.location)
 
 
 def _drop(op: Any) -> None:

@@ -58,7 +58,7 @@ class Comparison:
         assert self.worst is not None
         at = f" at [{', '.join(map(str, self.worst.index))}]" if self.worst.index else ""
         values = f"{self.worst.actual} in place of {self.worst.expected}"
-        return f"{name} is {values}{at}, and {self.count} of {size} elements are off"
+        return f"{name} is {values}{at}, and {self.count} of {size} elements differ"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def check_inputs(function: Any, given: Sequence[GivenArray]) -> None:
     from mlir_shard.runtime.interface import argument_specs
 
     specs = argument_specs(function)
-    _check_number("takes", specs, given)
+    _check_number("expects", specs, given)
     for (name, spec), one in zip(specs.items(), given, strict=True):
         try:
             arrays.checked(name, one.array, spec)

@@ -84,7 +84,7 @@ def _geqrf(routines: Routines, options: Options, a: Array) -> Sequence[Any]:
 @_routine("geqp3")
 def _geqp3(routines: Routines, options: Options, a: Array, pivots: Array) -> Sequence[Any]:
     if pivots.any():
-        raise RunError("geqp3 with fixed columns is not supported: SciPy does not take pivots")
+        raise RunError("geqp3 with fixed columns is not supported: SciPy does not accept pivots")
     factors, pivots, tau, _, _ = routines.geqp3(a)
     return factors, pivots, tau
 

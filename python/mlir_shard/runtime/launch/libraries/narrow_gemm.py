@@ -35,6 +35,7 @@ def addresses(text: str) -> dict[str, int]:
     for symbol in symbols:
         if symbol not in known:
             raise RunError(
-                f"the program multiplies matrices of {symbol.removeprefix(PREFIX)} by instructions that this CPU lacks"
+                f"the program multiplies matrices of {symbol.removeprefix(PREFIX)} with instructions that this CPU "
+                "does not support"
             )
     return {one: known[one] for one in symbols}
