@@ -86,10 +86,10 @@ def parse_module(text: str | bytes, context: Any, filename: str = "-") -> Any:
     characters = _characters(text, context, filename)
     if "\0" in characters:
         # The host treats it as white space.
-        error = AsmSyntaxError(characters.index("\0"), r"a NUL character, which a string has as \00")
+        error = AsmSyntaxError(characters.index("\0"), r"NUL character in the text; a string spells it \00")
         raise _syntax_error(error, characters, context, filename)
     if (offset := _native.find_deep_bracket(characters, MOST_NESTED)) is not None:
-        error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} deep")
+        error = AsmSyntaxError(offset, f"brackets are nested more than {MOST_NESTED} levels deep")
         raise _syntax_error(error, characters, context, filename)
     try:
         host_text = to_host(characters)
@@ -212,13 +212,13 @@ class _Source:
             errors += [self.in_user_text(one) for one in error.error_diagnostics]
         except MemoryError:
             # For example, a list of affine dimensions or attributes of an excessive length that the text gives.
-            errors.append(self._at_start("the memory does not hold what the text says"))
+            errors.append(self._at_start("out of memory while parsing the text"))
         finally:
             handler.detach()
             self.context.emit_error_diagnostics = emits
         if not errors:
             # For some texts the parser emits no error.
-            errors.append(self._at_start("the text is not a module: the parser has given up without saying where"))
+            errors.append(self._at_start("the text is not a module: the parser failed without a diagnostic"))
         raise ParseError(tuple(errors))
 
     def _at_start(self, message: str) -> ParseDiagnostic:

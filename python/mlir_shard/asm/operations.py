@@ -94,13 +94,15 @@ class OperationReader:
         if isinstance(argument, AttributeArgument) and argument.constraint.enum is not None:
             enum = self._syntax.definition.enum(argument.constraint.enum)
             return enum is not None and any(self._cursor.at(case.text) for case in enum.cases)
-        raise TypeError(f"an optional group in the format of {self._op.mnemonic} begins with what cannot be looked for")
+        raise TypeError(
+            f"an optional group in the format of {self._op.mnemonic} begins with an element that cannot be optional"
+        )
 
     def _argument(self, name: str) -> Operand | AttributeArgument | RegionDef:
         for argument in (*self._op.arguments, *self._op.regions):
             if argument.name == name:
                 return argument
-        raise TypeError(f"the format of {self._op.mnemonic} names `${name}`, which it does not have")
+        raise TypeError(f"the format of {self._op.mnemonic} refers to `${name}`, which it does not have")
 
     def _variable(self, name: str) -> None:
         argument = self._argument(name)

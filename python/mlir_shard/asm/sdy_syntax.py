@@ -132,7 +132,7 @@ def _factors(reader: AttributeReader) -> tuple[int, ...]:
     symbols = _FACTORS.findall(word)
     try:
         if "".join(symbols) != word:
-            raise ValueError(f"'{word}' is not made of the factors 'i' to 'z', 'z_1', 'z_2', ...")
+            raise ValueError(f"'{word}' is not a sequence of the factors 'i' to 'z', 'z_1', 'z_2', ...")
         return tuple(factor_index(one) for one in symbols)
     except ValueError as error:
         raise AsmSyntaxError(start, str(error)) from None

@@ -119,7 +119,7 @@ def check(whole: Any, local: Any, certificate: Certificate, *, by: str = "") -> 
             symbols with a higher limit on the number of elements.
     """
     if not certificate.functions:
-        raise CertificateError("it names no function")
+        raise CertificateError("it does not name a function")
     axes = tuple(certificate.mesh.values())
     symbols = ExactTensors(Mesh(axes), FEW)
     if by != "lemmas":
@@ -180,7 +180,7 @@ def _check(name: str, signature: Signature, tensors: Tensors, whole: Program, lo
         local.known_loops = whole.loops
         found = local.read(name, shards)
         if local.sent:
-            raise NotCertified("what is sent is not received", "send and recv")
+            raise NotCertified("a value is sent but not received", "send and recv")
         if local.communicates is not None:
             # Refused even if its results are unused, because communication synchronizes devices.
             verdict.refusals.append(local.communicates)

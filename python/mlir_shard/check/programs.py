@@ -284,9 +284,9 @@ class Program(Reading):
                 if self.failure is None or tried < MOST_TRIALS:
                     self.failure, self.lost, self._met = before
         raise NotCertified(
-            "its body does not keep the layouts of what it carries"
+            "its body does not preserve the layouts of its loop-carried values"
             if tried
-            else "no loop of the global program starts with the same",
+            else "no loop of the global program has the same initial values",
             "loop",
         )
 
@@ -316,7 +316,7 @@ class Program(Reading):
                 value = self.tensors.gathered(value, dim, [axis for axis in along if axis in axes])
             if self.tensors.differs(value, axes):
                 raise NotCertified(
-                    "devices have different results where they are said to be equal", "manual computation"
+                    "devices have different results along axes declared replicated", "manual computation"
                 )
             found.append(value)
         return found

@@ -49,7 +49,7 @@ def exceeded(module: Any, budget: Budget) -> tuple[Diagnostic, ...]:
         report = communication_report(module)
         memory = memory_of(module) if MEMORY in budget else None
     except PassFailure as failure:
-        return (at("error", f"a budget is of local programs: {failure.message}", location_of(failure.where)),)
+        return (at("error", f"a budget requires a local program: {failure.message}", location_of(failure.where)),)
     amounts = amounts_of(report, memory)
     return tuple(
         _error(name, amounts[name], limit, _values(memory) if memory and name == MEMORY else _collectives(name, report))

@@ -61,7 +61,9 @@ class Causes:
             return self._of_partial_sums(one, tensor)
         if made_for in _ASKED:
             place = trace.place(one.made_for)
-            text = f"the {_ASKED[made_for]} at {place} gives {self._named(tensor)} {_spelled(one.target)}; {_had(one)}"
+            text = (
+                f"the {_ASKED[made_for]} at {place} shards {self._named(tensor)} as {_spelled(one.target)}; {_had(one)}"
+            )
             return Cause(CauseKind.CONSTRAINT, text, made_for, place, tensor, _axes(one))
         user = one.user
         if made_for == "sdy.propagation_barrier":
@@ -72,7 +74,7 @@ class Causes:
         if user is not None and user.name in _RETURNS:
             return self._of_return(one, user, tensor)
         if user is not None and user.name == "func.call":
-            text = f"the function that is called at {user.place} takes operand {user.index} as {_spelled(one.target)}"
+            text = f"the function that is called at {user.place} expects operand {user.index} as {_spelled(one.target)}"
             return self._caused(CauseKind.FUNCTION_BOUNDARY, f"{text}; {_had(one)}", user, one, tensor)
         if user is None or self._is_of_result(one, tensor):
             return self._of_result(one, tensor)
@@ -81,7 +83,7 @@ class Causes:
     def _of_mesh_change(self, one: RecordedReshard, tensor: int | None) -> Cause:
         end = one.user or one.definer
         meshes = " to ".join("no mesh" if of is None else of.mesh_text for of in (one.source, one.target))
-        text = f"{self._named(tensor)}, of '{one.definer.name}' at {one.definer.place}, goes from mesh {meshes}"
+        text = f"{self._named(tensor)}, of '{one.definer.name}' at {one.definer.place}, moves from mesh {meshes}"
         text += f" for '{end.name}' at {end.place}" if one.user is not None else ""
         return self._caused(CauseKind.OTHER_MESH, text, end, one, tensor)
 
@@ -120,7 +122,9 @@ class Causes:
         reduces = f"'{definer.name}' at {definer.place} reduces"
         along = f"factor {', '.join(factors)}, sharded on" if factors else "a dimension sharded on"
         text = f"{reduces} {along} {_listed(axes)}, so each device has a partial sum of {self._named(tensor)}"
-        alternative = "shard the operands on another factor, or not at all: then they are gathered or computed whole"
+        alternative = (
+            "shard the operands on another factor, or replicate them, so that they are gathered or computed entirely"
+        )
         return Cause(CauseKind.PARTIAL_SUM, text, definer.name, definer.place, tensor, axes, alternative)
 
     def _reduced_factors(self, op: int, axes: Iterable[AxisRef]) -> list[str]:
@@ -225,7 +229,7 @@ class Causes:
             return f"{losses[0].text}; {losses[0].remedy}"
         if gained:
             name = self._named(tensor)
-            return f"shard {name} as {_spelled(one.target)} where it is made"
+            return f"shard {name} as {_spelled(one.target)} where it is defined"
         return ""
 
     # Collectives that partitioning adds.
@@ -248,7 +252,7 @@ class Causes:
         if plan is None:
             return self._by_rule(op, collective)
         if plan.role is Role.DRAWN:
-            return CauseKind.OP_EXCHANGES, "draws on the first device, which sends the numbers to all", ()
+            return CauseKind.OP_EXCHANGES, "draws random numbers on the first device, which sends them to all", ()
         if plan.halos and collective.name.endswith(("update_halo", "collective_permute", "recv", "shift")):
             operand, dim, axes = plan.halos[0]
             text = f"has windows along dimension {dim} of operand {operand}, which is sharded on {_listed(axes)}: "

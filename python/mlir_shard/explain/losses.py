@@ -122,14 +122,14 @@ class Losses:
                 remedy = f"remove {axes} there, or give the other annotation a lower priority number"
                 return LossReason.OTHER_AXES, why, remedy, chain.annotation
         if node.rule.is_blocked(missed.factor):
-            why = "propagation does not go along this factor, as sharding it would need communication"
+            why = "propagation skips this factor, because sharding it requires communication"
             return LossReason.BLOCKED, why, elsewhere, None
         direction = node.kind.fixed_direction
         if direction is not None and direction is not PropagationDirection.BOTH:
-            why = f"a propagation barrier lets shardings through {direction.name.lower()} only"
+            why = f"a propagation barrier allows only {direction.name.lower()} propagation"
             return LossReason.DIRECTION, why, "allow both directions at the barrier", None
         if not self._divides(node, missed):
-            why = "the axis does not divide the factor, and other factors of the dimension come after it"
+            why = "the axis does not divide the factor, and other factors of the dimension follow it"
             return LossReason.DIVISIBILITY, why, "use an axis, or a sub-axis, whose size divides the dimension", None
         why = "the tensors of the op disagree along the factor"
         return LossReason.ORDER, why, elsewhere, None

@@ -59,15 +59,15 @@ def read_limits(text: str, names: Sequence[str], *, may_be_relative: bool = Fals
     for item in filter(None, map(str.strip, text.split(","))):
         name, equals, amount = map(str.strip, item.partition("="))
         if name not in names:
-            hint = did_you_mean(name, names) or f": it is one of {', '.join(names)}"
+            hint = did_you_mean(name, names) or f": expected one of {', '.join(names)}"
             raise ValueError(f"'{name}' is not a quantity{hint}")
         if not equals:
-            raise ValueError(f"'{item}' has no amount: {name}={_example(name, may_be_relative)}")
+            raise ValueError(f"'{item}' has no amount: expected {name}={_example(name, may_be_relative)}")
         if name in found:
             raise ValueError(f"'{name}' is given twice")
         found[name] = _read_limit(name, amount, may_be_relative)
     if not found:
-        raise ValueError(f"it is empty: {names[0]}={_example(names[0], may_be_relative)}")
+        raise ValueError(f"it is empty: expected {names[0]}={_example(names[0], may_be_relative)}")
     return found
 
 
@@ -86,7 +86,7 @@ def _read_limit(name: str, text: str, may_be_relative: bool) -> Limit:
         scale = {known.lower(): scale for known, scale in units.items()}.get(unit.lower())
         if scale is not None and math.isfinite(number):
             return Limit(text, number * scale)
-    raise ValueError(f"'{text}' is not an amount of {name}: {_example(name, may_be_relative)}")
+    raise ValueError(f"'{text}' is not an amount of {name}: expected {_example(name, may_be_relative)}")
 
 
 def amounts_of(report: CommunicationReport, memory: PeakMemory | None) -> dict[str, float]:

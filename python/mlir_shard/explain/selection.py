@@ -13,8 +13,8 @@ from mlir_shard.passes.options import did_you_mean
 from mlir_shard.runtime import names
 
 QUERIES = (
-    "%name, a line (9, file:9, 9:14), 'argument 0', 'result 0', the name of an op, or the name that a front end gave, "
-    "with * and ?; @function: in front selects a function"
+    "%name, a line (9, file:9, 9:14), 'argument 0', 'result 0', the name of an op, or a name from a front end, with "
+    "* and ?; @function: in front selects a function"
 )
 _LINE = re.compile(r"(?:(?P<file>.*[^\d:][^:]*):)?(?P<line>\d+)(?::(?P<column>\d+))?")
 _NUMBERED = re.compile(r"(argument|result) (\d+)")
@@ -39,14 +39,14 @@ def select(tensors: Sequence[Tensor], query: str) -> tuple[Tensor, ...]:
     if function is not None and not among:
         known = sorted({one.function for one in tensors})
         hint = did_you_mean(function, known, prefix="@")
-        inlined = f"; what a called function computes is in the one that calls it: @{', @'.join(known)}"
-        raise NothingSelected(f"there is no function '@{function}'{hint or inlined}")
+        inlined = f"; values of called functions are selected in their callers: @{', @'.join(known)}"
+        raise NothingSelected(f"unknown function '@{function}'{hint or inlined}")
     found = tuple(one for one in among if _means(rest, one)) or _around_line(rest, among)
     if not found:
         known = sorted({one.name for one in among})
         hint = did_you_mean(rest, known)
         by_line = "; results of calls and arguments of loops are selected by their line" if rest.startswith("%") else ""
-        raise NothingSelected(f"no tensor is '{rest}'{hint or f': a tensor is selected by {QUERIES}{by_line}'}")
+        raise NothingSelected(f"no tensor matches '{rest}'{hint or f': a tensor is selected by {QUERIES}{by_line}'}")
     return found
 
 

@@ -50,7 +50,7 @@ class Change:
         """
         found = _CHANGE.fullmatch(change)
         if found is None:
-            raise WhatIfError(f"'{change}' is not a value and its sharding, as '%w: [{{}}, {{\"model\"}}]'")
+            raise WhatIfError(f"'{change}' is not a value and its sharding, such as '%w: [{{}}, {{\"model\"}}]'")
         return Change(found["query"], found["sharding"])
 
 
@@ -150,7 +150,9 @@ def _sharding(change: Change, tensor: Tensor, module: Any) -> TensorSharding:
     listed = ", ".join(f"@{name}" for name in known) or "none"
     if not spelled.startswith("@"):
         if len(known) != 1:
-            raise WhatIfError(f"'{spelled}' names no mesh, and the program does not define exactly one: {listed}")
+            raise WhatIfError(
+                f"'{spelled}' does not name a mesh, and the program does not define exactly one: {listed}"
+            )
         spelled = f"@{next(iter(known))}, {spelled}"
     elif (name := spelled[1:].partition(",")[0].strip()) not in known:
         raise WhatIfError(f"unknown mesh '@{name}': the program defines {listed}")
@@ -158,7 +160,7 @@ def _sharding(change: Change, tensor: Tensor, module: Any) -> TensorSharding:
         sharding: TensorSharding = asm.parse_value("sharding", f"<{spelled}>", sdy.DIALECT.name)
     except asm.AsmSyntaxError as error:
         raise WhatIfError(
-            f"'{change.sharding}' is not a sharding, as '[{{}}, {{\"model\"}}]': {error.message}"
+            f"'{change.sharding}' is not a sharding, such as '[{{}}, {{\"model\"}}]': {error.message}"
         ) from None
     mesh = mesh_of(sharding, known)
     problem = None if mesh is None else check_tensor_sharding(sharding, mesh, tensor.shape)

@@ -64,7 +64,7 @@ def _only_mesh(module: Any) -> Mesh:
     known = sdy.meshes(module)
     if len(known) != 1:
         defined = ", ".join(f"@{name}" for name in known) or "none"
-        raise ValueError(f"no mesh is given, and the module does not define exactly one: {defined}")
+        raise ValueError(f"no mesh is specified, and the module does not define exactly one: {defined}")
     return next(iter(known.values()))
 
 

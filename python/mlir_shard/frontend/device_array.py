@@ -81,7 +81,9 @@ class DeviceArray(NDArrayOperatorsMixin):
         """
         if self._array is None:
             if self._held is None:
-                raise RunError(f"{self._port.name} of the program was donated to a later call, and is gone")
+                raise RunError(
+                    f"{self._port.name} of the program was donated to a later call and is no longer available"
+                )
             (blocks,) = self._devices.fetch([self._held])
             result = assemble(self._port, blocks)
             if result.disagreement:

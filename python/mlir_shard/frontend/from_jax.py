@@ -153,7 +153,7 @@ class _Pack:
 
         leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
         if tree != self._tree:
-            raise TypeError(f"the arguments have the structure {tree}, but the program takes {self._tree}")
+            raise TypeError(f"the arguments have the structure {tree}, but the program expects {self._tree}")
         return [_array(leaves[index]) for index in self._kept]
 
 

@@ -113,7 +113,7 @@ def _specs(specs: Any, tree: Mapping[Path, Any], what: str) -> dict[Path, Any]:
     for path in tree:
         prefix = next((path[:count] for count in range(len(path) + 1) if path[:count] in given), None)
         if prefix is None:
-            raise ValueError(f"{what} has nothing for {_place(path)}: None leaves a sharding to propagation")
+            raise ValueError(f"{what} has no spec for {_place(path)}: None leaves a sharding to propagation")
         used.add(prefix)
         found[path] = given[prefix]
     unused = [path for path, spec in given.items() if path not in used and spec is not None]
@@ -140,7 +140,7 @@ class _Pack:
             raise TypeError(f"'{self._names(path)}' {what}")
         for path, constant in self._arguments.items():
             if path not in self._tensor_paths and given[path] != constant:
-                made_for = f"the program was made for {constant!r}"
+                made_for = f"the program was specialized for {constant!r}"
                 raise TypeError(f"'{self._names(path)}' is {given[path]!r}, but {made_for}")
         kept = [Kept(_version(tensor), partial(_array, name, tensor)) for name, tensor in self._state.items()]
         return [*kept, *(_array(self._names(path), given[path]) for path in self._tensor_paths)]

@@ -36,7 +36,7 @@ from mlir_shard.transforms.communication.shard_communication_report import commu
 def pack_in_order(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """Returns the arguments of a program without pytrees: one array for each argument."""
     if kwargs:
-        raise TypeError(f"the program has no argument named {next(iter(kwargs))!r}: its arguments are given in order")
+        raise TypeError(f"the program has no argument named {next(iter(kwargs))!r}: its arguments are positional")
     return list(args)
 
 

@@ -207,7 +207,7 @@ def _check(exported: Exported) -> None:
     for one in signature.input_specs:
         is_tensor = one.kind in _STATE or (one.kind == InputKind.USER_INPUT and isinstance(one.arg, TensorArgument))
         if not is_tensor and not isinstance(one.arg, ConstantArgument):
-            raise ValueError(f"the program takes '{one.arg.name}', which is not a tensor: {one}")
+            raise ValueError(f"the program has the argument '{one.arg.name}', which is not a tensor: {one}")
     for one in signature.output_specs:
         if one.kind == OutputKind.USER_INPUT_MUTATION:
             raise ValueError(f"the program writes to its argument '{one.target}': return the new value instead")
@@ -217,7 +217,7 @@ def _check(exported: Exported) -> None:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape):
             shape = ", ".join(map(str, value.shape))
-            advice = "give arguments of the shapes that it is for"
+            advice = "specify arguments of static shape"
             raise ValueError(f"'{node.name}' has the dynamic shape ({shape}): {advice}")
 
 

@@ -22,8 +22,8 @@
 // FORMAT: shard-diff: error: argument --format: 'markdwn' is not a format; did you mean 'markdown'?
 // COLLECTIVES: shard-diff: error: argument --collectives: 'mpi' is not a dialect of collectives: expected shard or stablehlo
 // NAME: shard-diff: error: argument --threshold: 'byte' is not a quantity; did you mean 'bytes'?
-// NOTHING: shard-diff: error: argument --threshold: 'bytes' has no amount: bytes=10MiB or 1.5GB or 5%
-// UNIT: shard-diff: error: argument --threshold: '5miles' is not an amount of time: 20ms or 1.5s or 5%
+// NOTHING: shard-diff: error: argument --threshold: 'bytes' has no amount: expected bytes=10MiB or 1.5GB or 5%
+// UNIT: shard-diff: error: argument --threshold: '5miles' is not an amount of time: expected 20ms or 1.5s or 5%
 // PICTURE: shard-diff: error: --output={{.*}}: a comparison is written to a .md or .json file, or as text to any other file; shard-explain draws a program, shard-reshard a plan, as a .svg picture or a .html page
 // OUTPUT: shard-diff: error: cannot open output file '{{.*}}': No such file or directory
 // LOAD: error: cannot load '{{.*}}absent.py'

@@ -21,9 +21,9 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
   return %a : tensor<8xf32>
 }
 
-// VALUE: shard-explain: error: no tensor is '%q': a tensor is selected by {{.*}}; results of calls and arguments of loops are selected by their line
-// FUNCTION: shard-explain: error: there is no function '@f'; what a called function computes is in the one that calls it: @main
-// CHANGE: shard-explain: error: '%a' is not a value and its sharding, as '%w: [{}, {"model"}]'
+// VALUE: shard-explain: error: no tensor matches '%q': a tensor is selected by {{.*}}; results of calls and arguments of loops are selected by their line
+// FUNCTION: shard-explain: error: unknown function '@f'; values of called functions are selected in their callers: @main
+// CHANGE: shard-explain: error: '%a' is not a value and its sharding, such as '%w: [{}, {"model"}]'
 // AXIS: shard-explain: error: '[{"z"}]' for %a, tensor<8xf32>: dim 0: unknown axis "z": the mesh has "x", "y"
 // ABSENT: shard-explain: error: cannot open input file
 // PARSE: .mlir:{{[0-9]+}}:{{[0-9]+}}: error: 

@@ -46,5 +46,5 @@ func.func @layer(
 
 // RESULT: result 0 of @layer, tensor<16x32xf32>, at
 // UNCHANGED-NOT: sdy.sharding = #sdy.sharding_per_value
-// NONE: shard-opt: error: --explain: no tensor is '%q': a tensor is selected by
+// NONE: shard-opt: error: --explain: no tensor matches '%q': a tensor is selected by
 // SUGGEST: No single annotation that was tried saves bytes

@@ -297,7 +297,7 @@ def test_memory_that_is_not_known_has_no_threshold() -> None:
     found = compared(DYNAMIC, DYNAMIC)
     assert not found
     assert set(found.after) == {"bytes", "time", "collectives"}
-    with pytest.raises(ValueError, match="the memory of these programs is not known"):
+    with pytest.raises(ValueError, match="the memory of these programs is unknown"):
         found.exceeded({"memory": Limit("", 1.0)})
 
 

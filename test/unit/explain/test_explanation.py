@@ -257,7 +257,7 @@ def test_queries_select_by_name_line_op_and_number() -> None:
     for query in ("%0", "5", "6", "a.mlir:5", "5:8", "stablehlo.dot_general", "@layer:%0"):
         assert [tensor.name for tensor in select(tensors, query)] == ["%0"], query
     assert [tensor.name for tensor in select(tensors, "argument 1")] == ["%w"]
-    for query, message in (("%q", "no tensor is '%q'"), ("@f:%0", "there is no function '@f'"), ("99", "no tensor")):
+    for query, message in (("%q", "no tensor matches '%q'"), ("@f:%0", "unknown function '@f'"), ("99", "no tensor")):
         with pytest.raises(NothingSelected, match=message):
             select(tensors, query)
 

@@ -50,7 +50,7 @@ def test_several_changes_are_made_together() -> None:
     ("change", "message"),
     [
         ("%a", "is not a value and its sharding"),
-        ("%q: [{}]", "no tensor is '%q'"),
+        ("%q: [{}]", "no tensor matches '%q'"),
         ('%a: [{"z"}, {}]', 'unknown axis "z": the mesh has "x", "y"'),
         ("%a: [{}]", "the sharding has 1 dimensions, but the tensor has 2"),
         ("%a: [{}, {", "is not a sharding"),

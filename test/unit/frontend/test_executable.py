@@ -93,7 +93,9 @@ def test_donated_results_are_gone(engine: str) -> None:
         first, _ = run(W, X)
         second, _ = run(first, X)
         assert first.is_deleted
-        with pytest.raises(RunError, match="result 'result0' of the program was donated to a later call, and is gone"):
+        with pytest.raises(
+            RunError, match="result 'result0' of the program was donated to a later call and is no longer available"
+        ):
             np.asarray(first)
         # The other argument is not donated. An array that was read before its donation stays readable.
         np.testing.assert_array_equal(second, W + 1)
@@ -188,7 +190,7 @@ def test_inputs_are_checked_before_anything_starts(starts: list[Any]) -> None:
     run = step().compile()
     with pytest.raises(RunError, match="the program expects 2 arrays, not 1"):
         run(W)
-    with pytest.raises(RunError, match=r"argument 'arg1' of the program is tensor<8x6xf32>: .* shape 2x2"):
+    with pytest.raises(RunError, match=r"argument 'arg1' of the program is tensor<8x6xf32>, .* shape 2x2"):
         run(W, X[:2, :2])
     assert not starts
 

@@ -128,7 +128,7 @@ def test_calls_must_have_the_structure_of_the_program(model: Perceptron) -> None
         run(X, 2.0, offset={})
     with pytest.raises(TypeError, match=r"'other' is given, but the program has no such argument"):
         run(X, 2.0, offset={"by": X}, other=X)
-    with pytest.raises(TypeError, match=r"'scale' is 3.0, but the program was made for 2.0"):
+    with pytest.raises(TypeError, match=r"'scale' is 3.0, but the program was specialized for 2.0"):
         run(X, 3.0, offset={"by": X})
     with pytest.raises(
         RunError, match=r"argument 'x' of the program is tensor<4x8xf32>, but the given array has shape 2x8"
@@ -254,12 +254,12 @@ def test_errors(model: Perceptron) -> None:
         ms.from_torch(3)
     with pytest.raises(ValueError, match="writes to its argument 'x': return the new value instead"):
         ms.from_torch(Writes(), X)
-    with pytest.raises(ValueError, match=r"'x' has the dynamic shape \(.*, 8\): give arguments of the shapes"):
+    with pytest.raises(ValueError, match=r"'x' has the dynamic shape \(.*, 8\): specify arguments of static shape"):
         ms.from_torch(torch.export.export(model, (X,), dynamic_shapes={"x": {0: torch.export.Dim.DYNAMIC}}))
     with pytest.raises(ValueError, match="the dialect 'onnx' is not one of linalg, stablehlo, tosa"):
         ms.from_torch(model, X, dialect="onnx")
     with pytest.raises(
-        ValueError, match=r"in_shardings has nothing for \[0\]\[1\]: None leaves a sharding to propagation"
+        ValueError, match=r"in_shardings has no spec for \[0\]\[1\]: None leaves a sharding to propagation"
     ):
         ms.from_torch(step, dict(model.named_parameters()), X, X, mesh=MESH, in_shardings=(None,))
     with pytest.raises(ValueError, match=r"out_shardings has a spec for \['z'\], where the program has no tensor"):

@@ -370,7 +370,7 @@ class Symbols:
     def number_of(self, value: Tensor, lemma: str) -> str:
         found = self._number(value)
         if found is None:
-            raise NotCertified("a number is not a constant", lemma)
+            raise NotCertified("a number that is not constant", lemma)
         return repr(found)
 
     def _numbers(self, value: Tensor) -> list[Any]:

@@ -65,7 +65,7 @@ class Canonical(Tensors):
         for label in shapes:
             fine = refined(*factors[label]) if label in factors else unused[label]
             if fine is None:
-                raise NotCertified("operands are divided in ways that do not refine each other", lemma)
+                raise NotCertified("operands are divided incompatibly: neither division refines the other", lemma)
             dims[label] = fine
         starts, total = dict[str, int](), 0
         for label, fine in dims.items():

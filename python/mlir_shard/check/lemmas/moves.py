@@ -250,7 +250,7 @@ class Moves(Canonical):
             return str(value.node.op[2])
         if value.node.op[0] == "index" and not value.index[0][1]:
             return str(value.index[0][0])
-        raise NotCertified("a number is not a constant", lemma)
+        raise NotCertified("a number that is not constant", lemma)
 
     def _with_digit(self, value: Value, dim: int) -> Index:
         """Returns the index of a value whose dimension has no digit, with digits numbered as if it had one."""

@@ -100,14 +100,14 @@ def send(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
 def _receive(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     """Returns the values that devices received; values on other devices are unknown."""
     if not reading.sent:
-        raise NotCertified("nothing is sent before", "send and recv")
+        raise NotCertified("a receive without a send before it", "send and recv")
     value, targets, sends = reading.sent.pop(0)
     sources, receives = _others(reading, op, "source", values[1:]), reading.active
     own = np.arange(len(sources))
     if (targets[sources] != own)[receives].any() or not sends[sources][receives].all():
-        raise NotCertified("the sender sends to another device, or nothing", "send and recv")
+        raise NotCertified("the sender sends to another device or does not send", "send and recv")
     if (sources[targets] != own)[sends].any() or not receives[targets][sends].all():
-        raise NotCertified("what is sent is not received", "send and recv")
+        raise NotCertified("a value is sent but not received", "send and recv")
     return [reading.tensors.received(value, np.where(receives, sources, -1))]
 
 
@@ -121,7 +121,7 @@ def _others(reading: Reading, op: Any, name: str, values: Sequence[Value]) -> An
             value = left.pop(0)
             entry = reading.tensors.entry(value)
             if entry is None:
-                raise NotCertified("the position of a device is not known", "send and recv")
+                raise NotCertified("an unknown position of a device", "send and recv")
             positions[axis] = reading.tensors.mesh.by_device(entry)
         if (positions[axis] < 0).any() or (positions[axis] >= mesh[axis]).any():
             raise NotCertified("a position beyond the mesh", "send and recv")

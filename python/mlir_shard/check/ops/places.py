@@ -38,7 +38,7 @@ def clamped(reading: Reading, start: Value, last: int) -> Entry:
         return 0, ()
     entry = reading.tensors.entry(start)
     if entry is None:
-        raise NotCertified("a start that is not known", "slice by device")
+        raise NotCertified("an unknown start", "slice by device")
     if not entry[1]:
         return max(0, min(entry[0], last)), ()
     entries = reading.tensors.mesh.by_device(entry)

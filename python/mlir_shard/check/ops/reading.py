@@ -110,7 +110,7 @@ class Reading:
                     continue
                 outer = [self.environment[operand] for operand in one.operands if operand not in numbers]
                 if any(map(self.tensors.differs, outer)):
-                    raise NotCertified("a region reads what devices have differently", "region")
+                    raise NotCertified("a region reads a value that differs between devices", "region")
                 operands = tuple(
                     numbers[operand] if operand in numbers else self.environment[operand] for operand in one.operands
                 )

@@ -49,7 +49,7 @@ def structured(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
         rest = [dim for dim, entry in enumerate(maps[at]) if not _is_loop(entry)]
         shape = values[at].shape
         if any(maps[at][dim] != (0, ()) or shape[dim] != 1 for dim in rest) or len(set(loops)) != len(loops):
-            raise NotCertified("a result that is not along loops", op.name)
+            raise NotCertified("a result dimension that is not a loop", op.name)
         reduced = [loop for loop in range(len(sizes)) if loop not in loops]
         kind, part, mask = _reduction(inside, block.arguments[at], yielded) if reduced else ("", yielded, None)
         neutral = None if mask is None else tensors.neutral(kind, reading.type_of(yielded.type)[1], sizes)

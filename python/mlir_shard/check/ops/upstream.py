@@ -132,7 +132,7 @@ def _pad(reading: Reading, op: Any, values: list[Value]) -> list[Value]:
     block = op.regions[0].blocks[0]
     terminator = list(block.operations)[-1].operation.operands[0]
     if terminator not in reading.environment or _DYNAMIC in (*low, *high):
-        raise NotCertified("a pad by what depends on the position", "pad")
+        raise NotCertified("a padding value that depends on the position", "pad")
     return [reading.tensors.padded(values[0], reading.environment[terminator], low, high)]
 
 

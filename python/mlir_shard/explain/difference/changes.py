@@ -128,7 +128,7 @@ class Difference:
         for name, limit in thresholds.items():
             if name in QUANTITIES and name not in self.after:
                 raise ValueError(
-                    f"the {name} of these programs is not known: shapes are dynamic, or control flow is not structured"
+                    f"the {name} of these programs is unknown: shapes are dynamic, or control flow is not structured"
                 )
             before = self.before.get(name, 0.0)
             grown = self.numbers[name] if name in NUMBERS else self.after[name] - before

@@ -30,9 +30,9 @@ TIME = "Predicted time of collectives (µs)"
 SHARD_BYTES = "Bytes of a shard"
 KINDS = {
     SHARDING: "the axes of each dimension",
-    BYTES: "what a device receives for the operation",
-    TIME: "what that takes, as the cost model has it",
-    SHARD_BYTES: "what a device holds of the results",
+    BYTES: "bytes that a device receives for the operation",
+    TIME: "time of the collectives, predicted by the cost model",
+    SHARD_BYTES: "bytes of the results that a device holds",
 }
 """The kinds of data, each with a description of one line."""
 
