@@ -55,7 +55,7 @@ def outdated() -> list[str]:
 def main() -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where a picture is not up to date")
+    parser.add_argument("--check", action="store_true", help="do not write; fail if a picture is not up to date")
     if not parser.parse_args().check:
         FOLDER.mkdir(exist_ok=True)
         return 0 if all(draw(name, FOLDER) for name in PICTURES) else 1

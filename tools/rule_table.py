@@ -134,7 +134,7 @@ def table() -> str:
 def main() -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where the file is not up to date")
+    parser.add_argument("--check", action="store_true", help="do not write; fail if the file is not up to date")
     check = parser.parse_args().check
     try:
         text = table()

@@ -47,8 +47,8 @@ def _resolve() -> str:
         if _is_bindings(candidate):
             return candidate
     raise HostError(
-        f"MLIR's Python bindings were not found under any of the names {', '.join(CANDIDATES)}: "
-        f"install them with `pip install torch-mlir`, or name their package in {ENVIRONMENT_VARIABLE}"
+        f"MLIR's Python bindings were not found under any of the names {', '.join(CANDIDATES)}: install them with "
+        f"`pip install torch-mlir`, or set {ENVIRONMENT_VARIABLE} to their package"
     )
 
 
@@ -128,7 +128,7 @@ def capi_library() -> Path:
     """Returns the shared library that exports MLIR's C API."""
     for path in sorted(library_directory().glob("lib*CAPI*.so*")) + sorted(library_directory().glob("lib*CAPI*.dylib")):
         return path
-    raise HostError(f"the MLIR bindings in `{PREFIX}` hold no library with the C API in {library_directory()}")
+    raise HostError(f"the MLIR bindings in `{PREFIX}` have no library with the C API in {library_directory()}")
 
 
 def capsule_prefix() -> str:

@@ -103,10 +103,12 @@ def sharding_rule(
     """
     if text is None:
         if sizes is not None:
-            raise RegistrationError("`sizes` gives factors of a rule that is text: give the `text` too")
+            raise RegistrationError("`sizes` are for factors of a rule that is text: specify the `text` too")
         return registry.sharding_rule(*names, when=when, context_key=context_key)
     if when is not None or context_key is not None:
-        raise RegistrationError("a rule that is text looks at shapes alone: `when` and `context_key` are for functions")
+        raise RegistrationError(
+            "a rule that is text depends only on shapes: `when` and `context_key` are for functions"
+        )
     caller = sys._getframe(1)
     place = f"'{text}' in {caller.f_code.co_filename}:{caller.f_lineno}"
     try:

@@ -123,7 +123,7 @@ def test_a_dialect_that_cannot_be_loaded() -> None:
         (lambda: interfaces.sharding_rule("a.b", text="i -> j ="), r"the sharding rule of 'a.b': .* is not a rule"),
         (lambda: interfaces.sharding_rule("a.b", text="i -> i", sizes={"h": 2}), r"has no factor 'h'"),
         (lambda: interfaces.sharding_rule("a.b", text="i -> i", sizes={"i": 0}), r"the size 0, which is not"),
-        (lambda: interfaces.sharding_rule("a.b", sizes={"i": 2}), r"give the `text` too"),
+        (lambda: interfaces.sharding_rule("a.b", sizes={"i": 2}), r"specify the `text` too"),
         (lambda: interfaces.sharding_rule("a.b", text="i -> i", when=bool), r"are for functions"),
         (lambda: interfaces.sharding_rule("a.b")(lambda op: None), r"function of \(op, options\), but takes \(op\)"),
         (lambda: interfaces.sharding_rule("a.b")("i -> i"), r"function of \(op, options\), not 'i -> i'"),

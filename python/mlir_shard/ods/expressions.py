@@ -28,7 +28,7 @@ def to_text(value: Value) -> str:
         return value.name
     if isinstance(value, (str, int)):
         return str(value)
-    raise OperatorError("a string, an integer or a record was expected")
+    raise OperatorError("expected a string, an integer or a record")
 
 
 def concatenate(left: Value, right: Value) -> Value:
@@ -76,7 +76,7 @@ def _dag(dag_operator: Value, values: tuple[Value, ...], names: tuple[Value, ...
 def _all(values: tuple[int, ...], function: Callable[[int, int], int]) -> int:
     for value in values:
         if not isinstance(value, int):
-            raise OperatorError("integers were expected")
+            raise OperatorError("expected integers")
     return reduce(function, values)
 
 
@@ -199,7 +199,7 @@ class Expressions:
         """Returns the value of a list; raises OdsError if it is not a list."""
         value = self.evaluate(tree, scope)
         if not isinstance(value, tuple):
-            raise OdsError(f"a list was expected, not {describe(value)}", location_of(tree, scope))
+            raise OdsError(f"expected a list, not {describe(value)}", location_of(tree, scope))
         return value
 
     def name_text(self, tree: Node, scope: Scope) -> str:
@@ -252,7 +252,7 @@ class Expressions:
         owner_tree, index_tree = trees_of(tree)
         items, index = self.sequence(owner_tree, scope), self.evaluate(index_tree, scope)
         if not isinstance(index, int) or not 0 <= index < len(items):
-            message = f"there is no element {index} in a list of {len(items)}"
+            message = f"index {index} is out of range for a list of {len(items)}"
             raise OdsError(message, location_of(index_tree, scope))
         return items[index]
 
@@ -292,7 +292,7 @@ class Expressions:
         for condition, value in map(trees_of, trees_of(tree)):
             if self.boolean(condition, scope):
                 return self.evaluate(value, scope)
-        raise OdsError("no condition of this '!cond' holds", location_of(tree, scope))
+        raise OdsError("no condition of this '!cond' is true", location_of(tree, scope))
 
     def _bang(self, tree: Node, scope: Scope) -> Value:
         operator, type_tree, *arguments = tree.children
@@ -307,9 +307,9 @@ class Expressions:
             if name in OPERATORS:
                 return apply(name, [self.evaluate(argument, scope) for argument in trees])
         except (OperatorError, ValueError) as error:
-            raise OdsError(f"'{operator}' does not take these arguments: {error}", location_of(tree, scope)) from error
+            raise OdsError(f"invalid arguments of '{operator}': {error}", location_of(tree, scope)) from error
         known = [f"!{each}" for each in OPERATORS]
-        raise OdsError(f"'{operator}' is not known{did_you_mean(operator, known)}", location_of(tree, scope))
+        raise OdsError(f"unknown operator '{operator}'{did_you_mean(operator, known)}", location_of(tree, scope))
 
     def _bang_if(self, trees: list[Node], type_: FieldType | None, scope: Scope) -> Value:
         condition, then, otherwise = trees

@@ -92,23 +92,23 @@ def _explain(text: str, error: UnexpectedInput) -> str:
     rest = text[_position(text, error) :]
     if isinstance(error, UnexpectedCharacters):
         if rest.startswith("`"):
-            return "this literal has no closing '`'"
+            return "unterminated literal; expected '`'"
         if rest.startswith("$"):
             return "'$' must be followed by a name"
         if rest.startswith('"'):
-            return "this string has no end"
+            return "unterminated string"
     assert isinstance(error, UnexpectedInput)
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return "the assembly format ends too early"
+        return "unexpected end of the assembly format"
     name = _KEYWORD.match(rest.replace("-", "_"))
     if name is not None:
         word = rest[: name.end()]
         if word == "oilist":
             return "'oilist' is not supported; write an optional group for each clause"
         if word not in DIRECTIVES:
-            return f"there is no directive '{word}'{did_you_mean(word, DIRECTIVES)}"
-        return f"'{word}' cannot stand here, or not without arguments"
-    return f"'{rest[:1]}' cannot stand here"
+            return f"unknown directive '{word}'{did_you_mean(word, DIRECTIVES)}"
+        return f"unexpected '{word}', or its arguments are missing"
+    return f"unexpected '{rest[:1]}'"
 
 
 @v_args(inline=True)
@@ -139,7 +139,7 @@ class _Elements(Transformer[Token, AssemblyFormat]):
         counts = {"functional-type": 2, "ref": 1, "qualified": 1}
         expected = counts.get(str(token), len(arguments))
         if len(arguments) != expected:
-            raise _FormatError(f"'{token}' takes {expected} arguments, not {len(arguments)}", token.start_pos or 0)
+            raise _FormatError(f"'{token}' expects {expected} arguments, not {len(arguments)}", token.start_pos or 0)
         return Directive(str(token), arguments)
 
     def code(self, token: Token) -> str:
@@ -171,10 +171,10 @@ class _Elements(Transformer[Token, AssemblyFormat]):
                     anchors.append((index, cast('OneOf["then", "otherwise"]', name)))
             branches.append(tuple(child.element if isinstance(child, _Anchor) else child for child in branch[1]))
         if not branches[0]:
-            raise _FormatError("an optional group must hold something", position)
+            raise _FormatError("an optional group must not be empty", position)
         if len(anchors) != 1:
             found = "none" if not anchors else f"{len(anchors)}"
-            raise _FormatError(f"an optional group needs one element marked '^', and this has {found}", position)
+            raise _FormatError(f"an optional group needs one element marked '^', but this has {found}", position)
         return Group(branches[0], branches[1], *anchors[0])
 
 
@@ -236,7 +236,7 @@ def _may_be_absent(part: Operand | AttributeArgument | RegionDef) -> bool:
 def _check_names(mentioned: Iterable[Element], known: list[str], owner: str, text: str) -> None:
     for element in mentioned:
         if isinstance(element, Variable) and element.name not in known:
-            message = f"{owner} has nothing called '{element.name}'{did_you_mean(element.name, known)}"
+            message = f"{owner} has no variable '{element.name}'{did_you_mean(element.name, known)}"
             raise OdsError(message, _place(text, element.name))
 
 
@@ -248,7 +248,7 @@ def _check_anchors(elements: Iterable[Element], absent: set[str], owner: str, te
             variables = [each for each in named if isinstance(each, Variable)]
             if variables and not any(each.name in absent for each in variables):
                 name = variables[0].name
-                message = f"'{name}' of '{owner}' is always there, so no group can depend on it"
+                message = f"'{name}' of '{owner}' is always present, so it cannot anchor an optional group"
                 raise OdsError(message, _place(text, name))
             _check_anchors(element.then + element.otherwise, absent, owner, text)
 
@@ -274,7 +274,7 @@ def _check_types(op: OpDef, text: str, derived_types: list[tuple[str, str]]) -> 
     for part in parts:
         if part.name not in known:
             kind = "operand" if isinstance(part, Operand) else "result"
-            message = f"the format of '{op.name}' does not tell the type of the {kind} '{part.name}'"
+            message = f"the format of '{op.name}' does not specify the type of the {kind} '{part.name}'"
             raise OdsError(message, locate(text, 0))
 
 

@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-I", dest="include", action="append", type=Path, default=[], metavar="DIR",
                         help="look for included files there; may be repeated")  # fmt: skip
     parser.add_argument("-o", dest="output", type=Path, help="the module to write; standard output if not given")
-    parser.add_argument("--dialect", help="which dialect is meant, if the file defines several")
+    parser.add_argument("--dialect", help="the dialect to select, if the file defines several")
     parser.add_argument("--values", default=VALUES, metavar="MODULE",
                         help="the module of the classes for attribute values and enums (%(default)s)")  # fmt: skip
     options = parser.parse_args(arguments)

@@ -45,7 +45,7 @@ def preprocess(source: Source, defined: set[str]) -> str:
             _emit(output, match[0], conditions)
     _emit(output, source.text[position:], conditions)
     if conditions:
-        raise OdsError("this condition has no '#endif'", conditions[-1][1])
+        raise OdsError("unterminated conditional; expected '#endif'", conditions[-1][1])
     return "".join(output)
 
 
@@ -53,7 +53,7 @@ def _obey(
     keyword: str, name: str, location: Location, conditions: list[tuple[bool, Location]], defined: set[str]
 ) -> None:
     if keyword in ("ifdef", "ifndef", "define") and not name:
-        raise OdsError(f"'#{keyword}' needs the name of a macro", location)
+        raise OdsError(f"expected the name of a macro after '#{keyword}'", location)
     if keyword in ("else", "endif") and not conditions:
         raise OdsError(f"'#{keyword}' without '#ifdef' or '#ifndef'", location)
     if keyword == "define":
@@ -87,10 +87,10 @@ else:
 PRELUDE = Path(__file__).parent / "prelude" / "upstream.td"
 UPSTREAM = "mlir/"
 _UNSUPPORTED = {
-    "multiclass": "multiclasses are not read; write out the defs",
-    "defm": "multiclasses are not read; write out the defs",
-    "defset": "defsets are not read; write out the list",
-    "deftype": "type aliases are not read; write out the type",
+    "multiclass": "multiclasses are not supported; write out the defs",
+    "defm": "multiclasses are not supported; write out the defs",
+    "defset": "defsets are not supported; write out the list",
+    "deftype": "type aliases are not supported; write out the type",
 }
 _PUNCTUATION = {
     "SEMICOLON": "';'", "COLON": "':'", "COMMA": "','", "EQUAL": "'='", "LBRACE": "'{'", "RBRACE": "'}'",
@@ -137,7 +137,7 @@ class Loader:
             self._prelude_loaded = True
             return PRELUDE
         searched = ", ".join(f"'{directory}'" for directory in (here, *self._directories))
-        raise OdsError(f"'{name}' is in none of the directories {searched}", location)
+        raise OdsError(f"'{name}' not found in the directories {searched}", location)
 
 
 def parse(source: Source, text: str) -> Node:
@@ -151,23 +151,23 @@ def parse(source: Source, text: str) -> Node:
 def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> OdsError:
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         end = Location(source, 1, 1).advanced(source.text, len(source.text.rstrip()))
-        return OdsError(f"the file ends too early{_expected(error.expected)}", end)
+        return OdsError(f"unexpected end of file{_expected(error.expected)}", end)
     position = error.pos_in_stream or 0
     location = Location(source, 1, 1).advanced(text, position)
     rest = text[position:]
     if rest.startswith('"'):
-        return OdsError("this string has no end on its line", location)
+        return OdsError("unterminated string", location)
     if text[: position + 1].endswith("[{"):
-        return OdsError("this code block has no '}]'", Location(source, location.line, location.column - 1))
+        return OdsError("unterminated code block; expected '}]'", Location(source, location.line, location.column - 1))
     word = re.match(r"\w+", rest)
     found = word[0] if word is not None else rest[:1]
     if found in _UNSUPPORTED:
         return OdsError(_UNSUPPORTED[found], location)
     expected = error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", None)
-    return OdsError(f"'{found}' cannot stand here{_expected(expected)}", location)
+    return OdsError(f"unexpected '{found}'{_expected(expected)}", location)
 
 
 def _expected(terminals: Iterable[str] | None) -> str:
     # A list of more than a few alternatives would be less helpful than the location alone.
     names = sorted({_PUNCTUATION.get(name, f"'{name.lstrip('_').lower()}'") for name in terminals or ()})
-    return f"; {' or '.join(names)} was expected" if 0 < len(names) <= 4 else ""
+    return f"; expected {' or '.join(names)}" if 0 < len(names) <= 4 else ""

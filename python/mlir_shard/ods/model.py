@@ -310,7 +310,8 @@ def lengths(types: Sequence[object]) -> list[int]:
     runs = [sum(1 for _ in run) for _, run in groupby(types)]
     if len(runs) > LIMIT:
         raise TooManyRuns(
-            f"the types of {len(types)} values change {len(runs) - 1} times, and {LIMIT - 1} are possible"
+            f"the types of {len(types)} values change {len(runs) - 1} times, but at most {LIMIT - 1} changes are "
+            "supported"
         )
     return runs + [0] * (LIMIT - len(runs))
 

@@ -190,7 +190,7 @@ class Program:
         """Adds the fields of a class to `record`, with values for its parameters; returns the arguments' values."""
         class_ = self._classes.get(str(name))
         if class_ is None:
-            raise OdsError(f"there is no class '{name}'{did_you_mean(str(name), self._classes)}", location)
+            raise OdsError(f"unknown class '{name}'{did_you_mean(str(name), self._classes)}", location)
         parameters: dict[str, Callable[[], Value]] = {}
         given = self._bind(class_, trees_of(arguments), parameters, scope, location)
         known = NO_FIELDS
@@ -220,7 +220,7 @@ class Program:
                     raise OdsError(f"class '{class_.name}' has no parameter '{name}'{did_you_mean(name, names)}", place)
             elif position >= len(names):
                 count = f"{len(names)} argument{'s' if len(names) != 1 else ''}"
-                raise OdsError(f"class '{class_.name}' takes {count}, not {len(arguments)}", place)
+                raise OdsError(f"class '{class_.name}' expects {count}, not {len(arguments)}", place)
             else:
                 name, value = names[position], argument.children[0]
             assert isinstance(value, Tree)
@@ -264,7 +264,7 @@ class Program:
         assert isinstance(type_tree, Tree) and isinstance(name, Token)
         type_ = type_of(type_tree)
         if type_.is_class and type_.name not in self._classes:
-            message = f"there is no class '{type_.name}'{did_you_mean(type_.name, self._classes)}"
+            message = f"unknown class '{type_.name}'{did_you_mean(type_.name, self._classes)}"
             raise OdsError(message, location_of(type_tree, scope))
         record.fields[str(name)] = self._field(value, scope, type_, location_of(name, scope))
         return str(name)

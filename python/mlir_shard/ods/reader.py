@@ -72,7 +72,7 @@ def _choose(program: Program, path: Path, name: str | None) -> Record:
         raise OdsError(f"'{path}' defines no dialect")
     if len(own) > 1:
         listed = ", ".join(str(record["name"]) for record in own)
-        raise OdsError(f"'{path}' defines several dialects, {listed}: say which is meant", own[-1].location)
+        raise OdsError(f"'{path}' defines several dialects, {listed}: specify one of them", own[-1].location)
     return own[0]
 
 
@@ -176,7 +176,7 @@ def _variables(record: Record, field: str) -> list[Variable]:
         if not variable.name and field == "parameters":
             raise OdsError(f"every parameter of '{record!r}' needs a name", variable.location)
         if variable.name and variable.name in seen:
-            raise OdsError(f"'{record!r}' has two {field} called '{variable.name}'", variable.location)
+            raise OdsError(f"'{record!r}' has two {field} named '{variable.name}'", variable.location)
         seen.add(variable.name)
     return variables
 

@@ -64,20 +64,20 @@ def test_the_anchor_of_a_group() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("$x attr-dit", 4, "there is no directive 'attr-dit'; did you mean 'attr-dict'?"),
+        ("$x attr-dit", 4, "unknown directive 'attr-dit'; did you mean 'attr-dict'?"),
         ("oilist(`a` $x)", 1, "'oilist' is not supported; write an optional group for each clause"),
-        ("`a", 1, "this literal has no closing '`'"),
+        ("`a", 1, "unterminated literal; expected '`'"),
         ("$x `a b`", 4, "'a b' is neither a keyword nor punctuation"),
         ("$x `#`", 4, "'#' is neither a keyword nor punctuation"),
         ("$ x", 1, "'$' must be followed by a name"),
-        ("functional-type(operands)", 1, "'functional-type' takes 2 arguments, not 1"),
-        ('custom<F>($x, "a)', 15, "this string has no end"),
-        ("type($x", 8, "the assembly format ends too early"),
-        ("$x ^", 4, "'^' cannot stand here"),
-        ("($x)?", 1, "an optional group needs one element marked '^', and this has none"),
-        ("`a` ($x^ $y^)?", 5, "an optional group needs one element marked '^', and this has 2"),
-        ("($x^) : ($y^)?", 1, "an optional group needs one element marked '^', and this has 2"),
-        ("()?", 1, "an optional group must hold something"),
+        ("functional-type(operands)", 1, "'functional-type' expects 2 arguments, not 1"),
+        ('custom<F>($x, "a)', 15, "unterminated string"),
+        ("type($x", 8, "unexpected end of the assembly format"),
+        ("$x ^", 4, "unexpected '^'"),
+        ("($x)?", 1, "an optional group needs one element marked '^', but this has none"),
+        ("`a` ($x^ $y^)?", 5, "an optional group needs one element marked '^', but this has 2"),
+        ("($x^) : ($y^)?", 1, "an optional group needs one element marked '^', but this has 2"),
+        ("()?", 1, "an optional group must not be empty"),
     ],
 )
 def test_mistakes(text: str, column: int, message: str) -> None:
@@ -92,7 +92,7 @@ def test_mistakes_are_placed_in_the_file_the_format_comes_from() -> None:
     text = LocatedText("\n    $x\n    attr-dct\n  ", Location(source, 1, 24))
     with pytest.raises(OdsError) as caught:
         parse(text)
-    assert str(caught.value).startswith("t.td:3:5: error: there is no directive 'attr-dct'")
+    assert str(caught.value).startswith("t.td:3:5: error: unknown directive 'attr-dct'")
 
 
 names = st.from_regex(r"[a-z][a-z_0-9]{0,5}", fullmatch=True)

@@ -35,12 +35,12 @@ def define(
 @pytest.mark.parametrize(
     ("text", "parts", "column", "message"),
     [
-        ("attr-dict $y", {}, 35, "'A' has nothing called 'y'"),
+        ("attr-dict $y", {}, 35, "'A' has no variable 'y'"),
         (
             "attr-dict $inpt",
             {"arguments": "I64Attr:$input"},
             35,
-            "'A' has nothing called 'inpt'; did you mean 'input'?",
+            "'A' has no variable 'inpt'; did you mean 'input'?",
         ),
         ("$x `:` type($x)", {"arguments": "AnyType:$x"}, 25, "the format of 'A' has no 'attr-dict'"),
         ("attr-dict", {"arguments": "I32:$x"}, 25, "the format of 'A' lacks the operand 'x'"),
@@ -50,25 +50,25 @@ def define(
             "$x attr-dict",
             {"arguments": "AnyType:$x"},
             25,
-            "the format of 'A' does not tell the type of the operand 'x'",
+            "the format of 'A' does not specify the type of the operand 'x'",
         ),
         (
             "$x attr-dict `:` type($x)",
             {"arguments": "AnyType:$x", "results": "AnyType:$r"},
             25,
-            "the format of 'A' does not tell the type of the result 'r'",
+            "the format of 'A' does not specify the type of the result 'r'",
         ),
         (
             "($x^)? attr-dict `:` type($x)",
             {"arguments": "AnyType:$x"},
             26,
-            "'x' of 'A' is always there, so no group can depend on it",
+            "'x' of 'A' is always present, so it cannot anchor an optional group",
         ),
         (
             "(custom<C>($k)^)? attr-dict",
             {"arguments": "I64Attr:$k"},
             36,
-            "'k' of 'A' is always there, so no group can depend on it",
+            "'k' of 'A' is always present, so it cannot anchor an optional group",
         ),
     ],
 )
@@ -129,8 +129,8 @@ def test_operations_that_are_right(tmp_path: Path, text: str, parts: dict[str, s
     ("text", "message"),
     [
         ("$x", "the format of 'AAttr' lacks the parameter 'y'"),
-        ("$x $z", "'AAttr' has nothing called 'z'"),
-        ("($x^)? $y", "'x' of 'AAttr' is always there, so no group can depend on it"),
+        ("$x $z", "'AAttr' has no variable 'z'"),
+        ("($x^)? $y", "'x' of 'AAttr' is always present, so it cannot anchor an optional group"),
     ],
 )
 def test_attributes(tmp_path: Path, text: str, message: str) -> None:

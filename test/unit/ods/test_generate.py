@@ -43,7 +43,7 @@ def test_mistakes_are_diagnostics(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "t.td"
     path.write_text("def A : B;\n")
     assert main([str(path), "-o", str(tmp_path / "t.py")]) == 1
-    assert capsys.readouterr().err == f"{path}:1:9: error: there is no class 'B'\ndef A : B;\n        ^\n"
+    assert capsys.readouterr().err == f"{path}:1:9: error: unknown class 'B'\ndef A : B;\n        ^\n"
     assert not (tmp_path / "t.py").exists()
 
 

@@ -47,10 +47,10 @@ def test_comments_become_blanks() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "place"),
     [
-        ("\n#ifdef A\nx", "this condition has no '#endif'", "t.td:2:1"),
+        ("\n#ifdef A\nx", "unterminated conditional; expected '#endif'", "t.td:2:1"),
         ("x\n  #endif", "'#endif' without '#ifdef' or '#ifndef'", "t.td:2:3"),
         ("#else", "'#else' without '#ifdef' or '#ifndef'", "t.td:1:1"),
-        ("#define", "'#define' needs the name of a macro", "t.td:1:1"),
+        ("#define", "expected the name of a macro after '#define'", "t.td:1:1"),
     ],
 )
 def test_mistakes(text: str, message: str, place: str) -> None:
