@@ -22,7 +22,7 @@
 // NAME: shard-opt: error: --budget: 'byte' is not a quantity; did you mean 'bytes'?
 // SHARE: shard-opt: error: --budget: '5%' is not an amount of bytes: expected 10MiB or 1.5GB
 // TWICE: shard-opt: error: --budget: 'bytes' is given twice
-// EMPTY: shard-opt: error: --budget: it is empty: bytes=10MiB or 1.5GB
+// EMPTY: shard-opt: error: --budget: it is empty: expected bytes=10MiB or 1.5GB
 
 sdy.mesh @mesh = <["data"=2, "model"=2]>
 
