@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.runtime.arrays import Array
+from mlir_shard.runtime.error import RunError
 from mlir_shard.runtime.execution import check_count, check_input
 from mlir_shard.runtime.program import DeviceEngine, Devices, Held, Port, Program
 
@@ -70,10 +71,12 @@ class Executable:
 
         Raises:
             TypeError: the structure of the arguments differs from that of the program.
-            RunError: the shape or type of an array differs from the program's, or a device failed.
+            RunError: the shape or type of an array differs from the program's, a donated array is the value of two
+                arguments, or a device failed.
         """
         given = self._pack(args, kwargs)
         check_count(self.program, given)
+        self._check_donated(given)
         devices = self._devices if self._devices is not None and self._devices.is_running else None
         inputs: list[Array | Held | Kept] = []
         donated = []
@@ -97,6 +100,15 @@ class Executable:
         for index, result in self._updates.items():
             self._kept[index] = (self._kept[index][0], arrays[result])
         return self._unpack(arrays)
+
+    def _check_donated(self, given: Sequence[Any]) -> None:
+        """Raises RunError if an array on the devices is donated and also the value of another argument."""
+        first: dict[int, Port] = {}
+        for port, one in zip(self.program.arguments, given, strict=True):
+            before = first.setdefault(id(one), port) if isinstance(one, DeviceArray) else port
+            if before is not port and (before.donated or port.donated):
+                same = f"{port.name} of the program is the same array as {before.name}"
+                raise RunError(f"{same}, and one of them is donated: pass a copy to one of them")
 
     def _put(self, devices: Devices, index: int, one: Kept) -> Held:
         """Returns a kept argument on the devices, after moving it there if necessary."""

@@ -70,7 +70,9 @@ def from_jax(
     module = mlir_shard.parse(text, context or mlir_shard.create_context())
     # Ordered effects add tokens, which JAX counts neither as arguments nor as results.
     drop_tokens(entry_function(module, "main"))
-    in_specs = _prefix((in_shardings, {}), lowered.in_tree, "in_shardings")
+    positional, keywords = lowered.in_tree.children()
+    # As in `jax.jit`, `in_shardings` is for positional arguments.
+    in_specs = [*_prefix(in_shardings, positional, "in_shardings"), *[None] * keywords.num_leaves]
     out_specs = _prefix(out_shardings, lowered.out_tree, "out_shardings")
     ours = _mesh_of_ours(mesh)
     if any(spec is not None for spec in (*in_specs, *out_specs)):
@@ -127,19 +129,28 @@ def _mesh_of_ours(mesh: Any) -> Mesh | None:
     return Mesh(zip(mesh.axis_names, mesh.axis_sizes, strict=True), ids)
 
 
+class _Unspecified:
+    """The leaf that stands for a spec of None, which is no leaf of a pytree."""
+
+    spec = None
+
+
 def _prefix(specs: Any, tree: Any, what: str) -> list[Any]:
     """Returns the spec of each leaf of a tree; `specs` must be a prefix of the tree."""
     import jax
 
-    def is_leaf(one: Any) -> bool:
-        return one is None or isinstance(one, (PartitionSpec, jax.sharding.PartitionSpec, jax.sharding.Sharding))
+    def is_spec(one: Any) -> bool:
+        return isinstance(one, (PartitionSpec, jax.sharding.PartitionSpec, jax.sharding.Sharding))
 
     full = jax.tree.unflatten(tree, range(tree.num_leaves))
+    leaves = jax.tree.map(
+        lambda one: _Unspecified() if one is None else one, specs, is_leaf=lambda one: one is None or is_spec(one)
+    )
     try:
-        spread = jax.tree.broadcast(specs, full, is_leaf=is_leaf)
+        spread = jax.tree.broadcast(leaves, full, is_leaf=is_spec)
     except ValueError as error:
         raise ValueError(f"{what} is not a pytree prefix of the program's: {error}") from error
-    return [getattr(one, "spec", one) for one in jax.tree.leaves(spread, is_leaf=is_leaf)]
+    return [getattr(one, "spec", one) for one in jax.tree.leaves(spread, is_leaf=is_spec)]
 
 
 class _Pack:

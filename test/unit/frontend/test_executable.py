@@ -106,6 +106,19 @@ def test_donated_results_are_gone(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_donated_array_is_the_value_of_one_argument(engine: str) -> None:
+    with step().compile(engine) as run:
+        held, total = run(W, X)
+        message = "argument 'arg1' of the program is the same array as argument 'arg0', and one of them is donated"
+        with pytest.raises(RunError, match=message):
+            run(held, held)
+        # The call is rejected before anything is donated or any device fails.
+        again, _ = run(held, np.asarray(held))
+        np.testing.assert_array_equal(again, 2 * (W + X))
+        assert float(total) == np.sum(W + X)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_arguments_that_are_not_donated_are_kept(engine: str) -> None:
     """An argument is not donated even if the program would write its result to the argument's memory."""
     text = STEP.replace(" {tf.aliasing_output = 0 : i32}", "")

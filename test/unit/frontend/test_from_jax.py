@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tests of programs from JAX, which are partitioned and called with pytrees."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +77,38 @@ def test_a_prefix_of_specs() -> None:
     text = str(program)
     assert text.count('[{"model"}, {}]') == 2
     assert "tensor<8x8xf32> {jax.result_info = \"result['y']\", sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}" in text
+
+
+def test_none_in_a_pytree_has_no_spec() -> None:
+    """JAX counts None as a subtree without leaves, both in arguments and in results, and as a spec of any subtree."""
+
+    def function(params, nothing, x):
+        assert nothing is None
+        return {"bias": params["bias"], "y": x @ params["w"]}
+
+    params = {"bias": None, "w": floats(16, 8)}
+    specs = ({"bias": None, "w": P(None, "model")}, None, P("data"))
+    program = ms.from_jax(
+        function, params, None, X, mesh=MESH, in_shardings=specs, out_shardings={"bias": None, "y": P("data")}
+    )
+    assert program.argument_names == ("params['w']", "x")
+    (signature,) = (line for line in str(program).splitlines() if "@main" in line)
+    w, x, y = re.findall(r"#sdy.sharding<@mesh, (.*?)>}", signature)
+    assert (w, x, y) == ('[{}, {"model"}]', '[{"data"}, {}]', '[{"data"}, {}]')
+    got = program.compile("pjrt")(params, None, X)
+    assert got["bias"] is None
+    np.testing.assert_allclose(got["y"], X @ params["w"], rtol=1e-5)
+
+
+def test_keyword_arguments() -> None:
+    """As in `jax.jit`, `in_shardings` is for positional arguments; `shard` is for all of them."""
+    y = floats(16, 8)
+    program = ms.from_jax(
+        lambda x, y: x @ y, X, y=y, mesh=MESH, in_shardings=(P("data"),), shard={"y": P(None, "model")}
+    )
+    assert program.argument_names == ("x", "y")
+    assert re.findall(r"#sdy.sharding<@mesh, (.*?)>}", str(program)) == ['[{"data"}, {}]', '[{}, {"model"}]']
+    np.testing.assert_allclose(program.compile("pjrt")(X, y=y), X @ y, rtol=1e-5)
 
 
 def test_patterns() -> None:
