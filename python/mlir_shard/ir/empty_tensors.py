@@ -3,7 +3,7 @@
 """Removal of StableHLO operations on tensors without elements, which need no computation or communication.
 
 Frontends emit them at the end of an algorithm: `jax.lax.associative_scan` takes an empty slice and concatenates it to
-the rest.
+the rest, and its gradient pads such a slice.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mlir_shard.ir.op_names import op_names
 _CONSTANT = "stablehlo.constant"
 _CONCATENATE = "stablehlo.concatenate"
 _REDUCE = "stablehlo.reduce"
+_PAD = "stablehlo.pad"
+_UPDATE = "stablehlo.dynamic_update_slice"
 _DIALECTS = ("chlo.", "stablehlo.")
 # These change only the sharding of a tensor.
 _MOVES = frozenset(
@@ -42,8 +44,9 @@ _KEPT = frozenset(
 def fold(module: Any) -> bool:
     """Replaces empty results by constants, and removes empty operands. Returns whether there were any.
 
-    A concatenation drops empty operands, and a reduction of an empty tensor becomes its initial values. Shardings are
-    kept. Programs in other dialects are not changed.
+    A concatenation drops empty operands, a reduction of an empty tensor becomes its initial values, an empty tensor
+    that is padded becomes its padding, and an empty update leaves its operand. Shardings are kept. Programs in other
+    dialects are not changed.
     """
     arrays = ModuleArrays(module)
     representatives = arrays.representatives()
@@ -73,7 +76,7 @@ def _is_concerned(op: Any) -> bool:
         return False
     if all(map(_is_empty, op.results)):
         return True
-    return name in (_CONCATENATE, _REDUCE) and any(map(_is_empty, op.operands))
+    return name in (_CONCATENATE, _PAD, _REDUCE, _UPDATE) and any(map(_is_empty, op.operands))
 
 
 def _is_empty(value: Any) -> bool:
@@ -91,6 +94,10 @@ def _values(op: Any) -> list[Any]:
         return [
             stablehlo.broadcast(value, result.type.shape) for value, result in zip(initial, op.results, strict=True)
         ]
+    if op.name == _PAD:
+        return [stablehlo.broadcast(op.operands[1], op.results[0].type.shape)]
+    if op.name == _UPDATE:
+        return [op.operands[0]]
     full = [value for value in op.operands if not _is_empty(value)]
     if len(full) == 1:
         return full

@@ -31,6 +31,24 @@ func.func @reduce(%a: tensor<0x6xf32>) -> tensor<6xf32> {
   return %0 : tensor<6xf32>
 }
 
+// A padded empty tensor is its padding, also with interior padding.
+// CHECK-LABEL: func.func @pad
+// CHECK: %[[Z:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[P:.*]] = stablehlo.broadcast_in_dim %[[Z]], dims = [] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>} : (tensor<f32>) -> tensor<3x6xf32>
+// CHECK-NEXT: return %[[P]]
+func.func @pad(%a: tensor<0x6xf32>) -> tensor<3x6xf32> {
+  %z = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %z, low = [2, 0], high = [1, 0], interior = [1, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>} : (tensor<0x6xf32>, tensor<f32>) -> tensor<3x6xf32>
+  return %0 : tensor<3x6xf32>
+}
+
+// CHECK-LABEL: func.func @update
+// CHECK-NEXT: return %arg0
+func.func @update(%a: tensor<8x6xf32>, %b: tensor<0x6xf32>, %i: tensor<i32>) -> tensor<8x6xf32> {
+  %0 = stablehlo.dynamic_update_slice %a, %b, %i, %i : (tensor<8x6xf32>, tensor<0x6xf32>, tensor<i32>, tensor<i32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+
 // CHECK-LABEL: func.func @moved
 // CHECK-NOT: sdy.reshard
 // CHECK: stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} dense<> : tensor<0x6xf32>

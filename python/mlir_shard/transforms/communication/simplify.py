@@ -251,7 +251,8 @@ def uniform(value: Any, type_: Any) -> Any | None:
 class FoldEmptyTensors(ModulePass):
     """Replaces StableHLO operations, and sdy operations that move data, by constants if their results have no elements.
 
-    Empty operands of a concatenation are removed, and a reduction of an empty tensor is replaced by its initial values.
+    Empty operands of a concatenation are removed. A reduction of an empty tensor is replaced by its initial values, a
+    padded empty tensor by its padding, and an update with an empty tensor by its operand.
     This avoids collectives and slices of empty tensors, some of which StableHLO and the lowering to LLVM reject.
     """
 
