@@ -6,7 +6,7 @@
 // Both rules depend on the position of an op. The one registered as pure is called only for the first op, which the
 // developer's option detects; the other one, which has the default, is called for each op.
 // CHECK-NOT: my.honest
-// CHECK: verify_repetition.mlir:[[# @LINE + 11]]:8: error: 'my.impure' op becomes 'my.impure' with position = 3 : i64 by the decision for an isomorphic op, and 'my.impure' with position = 2 : i64 by its own: its sharding rule, or a partition rule registered as pure, depends on more than isomorphic ops have in common
+// CHECK: verify_repetition.mlir:[[# @LINE + 11]]:8: error: 'my.impure' op becomes 'my.impure' with position = 3 : i64 with the plan of an isomorphic op, but 'my.impure' with position = 2 : i64 with its own: its sharding rule, or a partition rule registered as pure, depends on properties in which isomorphic ops differ
 // CHECK-NOT: my.honest
 
 // UNSEEN: "my.honest"(%arg0) {position = 0 : i64}

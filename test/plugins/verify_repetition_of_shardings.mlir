@@ -9,10 +9,10 @@
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
   %0 = "my.placed"(%a) : (tensor<8xf32>) -> tensor<8xf32>
-  // PROPAGATE: verify_repetition_of_shardings.mlir:[[# @LINE + 1]]:8: error: 'my.placed' op becomes 'my.placed' with sdy.sharding = {{.*}} by the decision for an isomorphic op, and 'my.placed' by its own
+  // PROPAGATE: verify_repetition_of_shardings.mlir:[[# @LINE + 1]]:8: error: 'my.placed' op becomes 'my.placed' with sdy.sharding = {{.*}} with the plan of an isomorphic op, but 'my.placed' with its own
   %1 = "my.placed"(%0) : (tensor<8xf32>) -> tensor<8xf32>
   %2 = "my.other"(%1) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
-  // RESHARD: verify_repetition_of_shardings.mlir:[[# @LINE + 1]]:8: error: 'my.placed' op becomes 'my.placed' with sdy.sharding = {{.*}} by the decision for an isomorphic op, and 'my.placed' by its own
+  // RESHARD: verify_repetition_of_shardings.mlir:[[# @LINE + 1]]:8: error: 'my.placed' op becomes 'my.placed' with sdy.sharding = {{.*}} with the plan of an isomorphic op, but 'my.placed' with its own
   %3 = "my.placed"(%2) : (tensor<8xf32>) -> tensor<8xf32>
   return %3 : tensor<8xf32>
 }

@@ -62,7 +62,7 @@ def main_function(module: Any) -> Any:
     if len(found) == 1:
         return next(iter(found.values()))
     if MAIN not in found:
-        raise PassFailure(f"a module with {len(found)} functions needs one called @{MAIN}, where the program begins")
+        raise PassFailure(f"a module with {len(found)} functions must define the entry function @{MAIN}")
     return found[MAIN]
 
 
@@ -137,7 +137,7 @@ class CallGraph:
             for call, called in zip(self.calls[name], self.called[name], strict=True):
                 if called in defined and called not in finished:
                     raise PassFailure(
-                        f"the call of @{called} in @{name} is recursive: a function cannot take the place of its call",
+                        f"the call of @{called} in @{name} is recursive and cannot be inlined",
                         call,
                     )
             finished.add(name)
@@ -154,8 +154,7 @@ class CallGraph:
             counts[name] = sum(1 + counts.get(called, 0) for called in self.called[name])
             if counts[name] > MOST_COPIES:
                 raise PassFailure(
-                    f"the calls in @{name} and in what it calls are {counts[name]} when they are inlined, more than "
-                    f"{MOST_COPIES}",
+                    f"inlining @{name} and its callees replaces {counts[name]} calls, more than {MOST_COPIES}",
                     self.functions[name],
                 )
 
@@ -200,8 +199,8 @@ class FunctionCopies:
         count = self._count(name)
         if len(self.made) + count > MOST_COPIES:
             raise PassFailure(
-                f"the calls make {len(self.made) + count} copies of functions, more than {MOST_COPIES}: @{name} and "
-                f"what it calls make {count}",
+                f"the calls require {len(self.made) + count} copies of functions, more than {MOST_COPIES}: @{name} "
+                f"and its callees require {count}",
                 self._functions[name],
             )
         return self._copy(name)

@@ -108,7 +108,7 @@ class DeviceGrid:
         Raises GridError if none exists, as two sub-axes cut an axis at sizes that do not divide each other.
         """
         if mesh.device_ids:
-            raise GridError(f"the devices of mesh @{name} are permuted, and a grid numbers its devices in order")
+            raise GridError(f"the devices of mesh @{name} are permuted, but a grid requires devices in ascending order")
         try:
             return DeviceGrid(name, mesh, Grid.of(mesh, axes, f"@{name}").atoms)
         except ValueError as error:
@@ -168,7 +168,7 @@ class DeviceGrid:
             raise GridError(str(error)) from error
         cuts = sorted({1, meshes[0].total_size, *(cut for one in ranges for cut in (one.stride, one.end))})
         if any(larger % smaller for smaller, larger in pairwise(cuts)):
-            raise GridError(f"meshes {' and '.join(map(str, meshes))} cut the devices so that no grid has axes for all")
+            raise GridError(f"no device grid has axes for all of the meshes {' and '.join(map(str, meshes))}")
         sizes = [larger // smaller for smaller, larger in pairwise(cuts)][::-1]
         common = Mesh((str(index), size) for index, size in enumerate(sizes))
         return replace(DeviceGrid.for_shardings(name, common, ()), others=taken, reordered=reordered)
@@ -260,8 +260,9 @@ class DeviceGrid:
         """Raises GridError if axes are of a mesh that is not part of the grid, as no collective is along them."""
         if mesh := self.separate_mesh_of(axes):
             raise GridError(
-                f"it would communicate along axes of mesh {mesh}, which is not part of the grid of all "
-                f"{prod(self.shape)} devices of the program: gather the tensor before, or let the mesh divide them"
+                f"it requires communication along axes of mesh {mesh}, which is not part of the grid of all "
+                f"{prod(self.shape)} devices of the program: gather the tensor first, or use a mesh that divides "
+                "the devices evenly"
             )
 
     def _separate(self, axes: Iterable[int]) -> Iterator[SeparateAxis]:
@@ -389,6 +390,6 @@ class DeviceGrid:
             if not self.is_even(size, axes) and not stablehlo.has_numbers(element):
                 raise GridError(
                     f"dimension {dim} of {type_} would be in {self.blocks(axes)} uneven shards, and tensors of "
-                    f"{element} cannot be padded: no constant of it is known"
+                    f"{element} cannot be padded: no padding constant is known for this type"
                 )
         return shard.resized(type_, self.local_shape(type_.shape, placement))

@@ -198,7 +198,7 @@ class Homes:
         for value, sharding in zip(op.operands, op.attributes["in_shardings"].value.shardings, strict=True):
             home, own = self._sets.of(sharding), self.of(value)
             if home is not None and own is not None and home != own:
-                raise self._mixed(op, "an operand is", own, "it takes it", home)
+                raise self._mixed(op, "an operand is", own, "its in_sharding is", home)
         shardings = op.attributes["out_shardings"].value.shardings
         found = [self._put(result, self._sets.of(one)) for result, one in zip(op.results, shardings, strict=True)]
         return any(found)
@@ -229,10 +229,10 @@ class Homes:
             deciding = op.operands[:1]
         for value in deciding:
             if (home := self.of(value)) is not None and self._is_partial(home):
-                what = "how often it is run" if op.name in _CONDITIONS else "which of its regions is run"
+                what = "its number of iterations" if op.name in _CONDITIONS else "its choice of region"
                 raise PassFailure(
-                    f"'{op.name}' cannot be partitioned: {what} depends on a value of {self._sets.described(home)}, "
-                    "which the other devices of the program do not have",
+                    f"'{op.name}' cannot be partitioned: {what} depends on a value on {self._sets.described(home)}, "
+                    "which is not available on the other devices of the program",
                     op,
                 )
 
@@ -242,8 +242,8 @@ class Homes:
 
     def _mixed(self, op: Any, first: str, home: Ref, second: str, other: Ref) -> PassFailure:
         return PassFailure(
-            f"'{op.name}' cannot be partitioned: {first} on {self._sets.described(home)}, {second} on "
-            f"{self._sets.described(other)}, and these are different devices: bring one to the other's mesh by an "
+            f"'{op.name}' cannot be partitioned: {first} on {self._sets.described(home)}, but {second} on "
+            f"{self._sets.described(other)} with different devices: reshard one to the mesh of the other with an "
             "'sdy.sharding_constraint'",
             op,
         )

@@ -116,6 +116,6 @@ def stride_ranges(axis: AxisRef, mesh: Mesh) -> tuple[StrideRange, ...]:
         if low >= high:
             continue
         if low % run.unit or high % run.unit:
-            raise ValueError(f"{axis} of mesh {mesh} cuts devices that are numbered by a stride of {run.stride}")
+            raise ValueError(f"{axis} of mesh {mesh} splits devices that are numbered with stride {run.stride}")
         found.append(StrideRange(run.stride * (low // run.unit), run.stride * (high // run.unit)))
     return tuple(found)

@@ -22,8 +22,8 @@ def remarks_above() -> Any:
     """Returns the option `remarks-above` of a pass or pipeline."""
     return option(
         DEFAULT_BOUND,
-        "the bytes a device may receive for an op whose operands are gathered, as nothing else is known, "
-        "without a remark; none for no remarks",
+        "the number of bytes that a device may receive for gathered operands of an op before a remark is emitted; "
+        "none disables remarks",
     )
 
 
@@ -52,7 +52,7 @@ class Gathers:
     def remark(self) -> None:
         """Emits one remark for all ops that agree in name, reason and bytes, at the first of them."""
         for (name, reason, received), locations in self._locations.items():
-            count = "" if len(locations) == 1 else f" ({len(locations)} ops, the first of them here)"
+            count = "" if len(locations) == 1 else f" ({len(locations)} ops, the first one here)"
             remark(f"'{name}' op {reason}; a device receives {received:,} bytes{count}", locations[0])
 
 

@@ -45,8 +45,8 @@ def check_sizes(root: Any, representatives: Iterable[Any] | None = None) -> None
             count = prod(type_.shape)
             if count > MOST_ELEMENTS:
                 raise PassFailure(
-                    f"'{op.name}' op has a tensor of {count} elements, too many to partition: {type_} has more than "
-                    f"{MOST_ELEMENTS}",
+                    f"'{op.name}' op has a tensor of type {type_} with {count} elements, more than the "
+                    f"{MOST_ELEMENTS} that can be partitioned",
                     op,
                 )
 
@@ -86,5 +86,5 @@ def is_by_replica(op: Any, replica_count: int, partition_count: int) -> bool:
     """Returns whether devices are told apart by `replica_id`; raises PassFailure if both counts are above 1."""
     if replica_count > 1 and partition_count > 1:
         counts = f"{replica_count} replicas of {partition_count} partitions"
-        raise PassFailure(f"{counts} cannot be told apart: replica-count or partition-count has to be 1", op)
+        raise PassFailure(f"{counts} cannot be identified by one id: replica-count or partition-count must be 1", op)
     return replica_count > 1

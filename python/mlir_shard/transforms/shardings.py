@@ -231,7 +231,7 @@ def used_axes(
         if isinstance(ref, Mesh):
             refs[ref] = ref
         elif ref not in refs:
-            raise PassFailure(f"a sharding refers to mesh @{ref}, which the module does not define", module)
+            raise PassFailure(f"a sharding refers to the undefined mesh @{ref}", module)
         if not refs[ref].is_maximal:
             used.append((refs[ref], sharding.used_axes))
     # A sum may be reduced along a sub-axis that shards no tensor.

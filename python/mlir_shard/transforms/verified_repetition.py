@@ -18,7 +18,10 @@ Change = Callable[[Any, bool], None]
 
 def verify_repetition() -> Any:
     """Returns the option `verify-repetition` of a pass or pipeline."""
-    return option(False, "plan each op alone as well, and fail where an op becomes something else by a reused plan")
+    return option(
+        False,
+        "also plan each op separately, and fail if the reused plan of an isomorphic op gives a different result",
+    )
 
 
 def change_verified(op: Any, change: Change) -> None:
@@ -45,9 +48,9 @@ def change_verified(op: Any, change: Change) -> None:
         shown = single or reused
         name = names.get(str(shown.location), shown.name)
         raise PassFailure(
-            f"'{name}' op becomes {_shown(reused, single)} by the decision for an isomorphic op, and "
-            f"{_shown(single, reused)} by its own: its sharding rule, or a partition "
-            "rule registered as pure, depends on more than isomorphic ops have in common",
+            f"'{name}' op becomes {_shown(reused, single)} with the plan of an isomorphic op, but "
+            f"{_shown(single, reused)} with its own: its sharding rule, or a partition rule registered as pure, "
+            "depends on properties in which isomorphic ops differ",
             shown.location,
         )
     del kept

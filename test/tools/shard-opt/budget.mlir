@@ -18,7 +18,7 @@
 // TIME: error: the program exceeds its budget of time by {{.*}}: the collectives are predicted to take {{.*}}, and the budget is 1ns
 // MEMORY: error: the program exceeds its budget of memory by {{.*}}: a device needs {{.*}} KiB, and the budget is 40KiB
 // MEMORY: note: 32.0 KiB: argument arg1
-// GLOBAL: error: a budget requires a local program: the module is not local, as 'func.func' has shardings of sdy
+// GLOBAL: error: a budget requires a local program: the module is not local: 'func.func' has sdy shardings
 // NAME: shard-opt: error: --budget: 'byte' is not a quantity; did you mean 'bytes'?
 // SHARE: shard-opt: error: --budget: '5%' is not an amount of bytes: expected 10MiB or 1.5GB
 // TWICE: shard-opt: error: --budget: 'bytes' is given twice

@@ -46,12 +46,12 @@
 // SHORT-NEXT: --fail-on-module {{ *}}- Fail
 // SHORT-NEXT: --
 
-// PIPELINE: --spmd-pipeline: Converts a module with a few annotations to the local program
+// PIPELINE: --spmd-pipeline: Converts a partially annotated module to the local program
 // PIPELINE: A pipeline.
 // PIPELINE: Decides all shardings by `shard-propagate`
 // PIPELINE: Runs these passes where they apply: shard-check-annotations, {{.*}}
 // PIPELINE: Options, as in --spmd-pipeline={{.*}}:
-// PIPELINE: overlap {{ *}}- compute while messages are under way
+// PIPELINE: overlap {{ *}}- overlap communication with computation
 // PIPELINE-NOT: Pipelines:
 
 // PASSES: --sdy-sink-data-flow-edges: {{.+}}

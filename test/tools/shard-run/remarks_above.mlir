@@ -7,7 +7,7 @@
 // Both pipelines see the misspelt attribute, and the user is warned once.
 // MISSPELT: remarks_above.mlir:[[# @LINE + 8]]:84: warning: 'sdy.shardin' is not an attribute of sdy and is not read; did you mean 'sdy.sharding'?
 // MISSPELT-NOT: sdy.shardin
-// GATHERED: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 32 bytes
+// GATHERED: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule requires to be unsharded; a device receives 32 bytes
 // SMALL-NOT: remark:
 // BYTES: shard-run: error: argument --remarks-above: 'all' is not a number of bytes: expected a non-negative integer or none
 // PIPELINE: shard-run: error: --remarks-above is not allowed with --pipeline: set the option on a pass of the pipeline

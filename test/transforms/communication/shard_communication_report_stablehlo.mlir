@@ -7,7 +7,7 @@
 // CHECK: collective_permute {{ *}}4 devices {{ *}}1 {{ *}}128 B {{ *}}256 B {{ *}}1 µs {{ *}}func.return
 // CHECK: collective_permute {{ *}}2 devices {{ *}}1 {{ *}}128 B {{ *}}128 B {{ *}}1 µs {{ *}}func.return
 
-// CHECK: error: 'stablehlo.all_gather' op has a value whose size is not known, tensor<?x8xf32>
+// CHECK: error: 'stablehlo.all_gather' op has a value of unknown size, of type tensor<?x8xf32>
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 

@@ -3,7 +3,7 @@
 // RUN: shard-opt %s --sdy-resolve-permutation-factors='replica-count=8' | FileCheck %s --check-prefix=REPLICAS
 // RUN: not shard-opt %s --sdy-resolve-permutation-factors='replica-count=2 partition-count=4' 2>&1 | FileCheck %s --check-prefix=TOOMANY
 
-// TOOMANY: error: 2 replicas of 4 partitions cannot be told apart: replica-count or partition-count has to be 1
+// TOOMANY: error: 2 replicas of 4 partitions cannot be identified by one id: replica-count or partition-count must be 1
 // REPLICAS: stablehlo.replica_id
 // REPLICAS-NOT: stablehlo.partition_id
 

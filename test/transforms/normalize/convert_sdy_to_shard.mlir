@@ -117,26 +117,26 @@ func.func @no_grid(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":
 
 // -----
 
-// expected-error@+1 {{the devices of mesh @mesh are permuted, and a grid numbers its devices in order}}
+// expected-error@+1 {{the devices of mesh @mesh are permuted, but a grid requires devices in ascending order}}
 sdy.mesh @mesh = <["a"=2], device_ids=[1, 0]>
 
 // -----
 
-// expected-error@+1 {{mesh @device_3 is of device 3 alone, which no 'shard.grid' can say}}
+// expected-error@+1 {{mesh @device_3 consists of the single device 3, which a 'shard.grid' cannot express}}
 sdy.mesh @device_3 = <[], device_ids=[3]>
 
 // -----
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @unreduced(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{result 0 of 'tosa.exp' is unreduced along "a", "b", which an annotation of upstream's cannot say: reduce it first}}
+  // expected-error@+1 {{result 0 of 'tosa.exp' is unreduced along "a", "b", which upstream's annotations cannot express: reduce it first}}
   %0 = tosa.exp %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}], unreduced={"a", "b"}>]>} : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 
 // -----
 
-// expected-error@+1 {{argument 0 has the sharding <mesh<["a"=2]>, [{"a"}]>, whose mesh has no name: run 'sdy-lift-inlined-meshes' first}}
+// expected-error@+1 {{argument 0 has the sharding <mesh<["a"=2]>, [{"a"}]> with an inlined mesh: run 'sdy-lift-inlined-meshes' first}}
 func.func @inlined(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) {
   return
 }
@@ -155,14 +155,14 @@ func.func @manual(%a: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 sdy.mesh @mesh = <["a"=2]>
-// expected-error@+1 {{argument 0 of @declared is sharded, but the function has no body to annotate it in}}
+// expected-error@+1 {{argument 0 of @declared is sharded, but the function has no body for its annotation}}
 func.func private @declared(tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
 
 // -----
 
 sdy.mesh @one = <["a"=2]>
 sdy.mesh @two = <["a"=2]>
-// expected-error@+1 {{argument 2 has no sharding, and the function has shardings on @one and @two: say on which it is replicated}}
+// expected-error@+1 {{argument 2 has no sharding, and the function has shardings on @one and @two: add a sharding that is replicated on one of them}}
 func.func @meshes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@one, [{"a"}]>},
                   %b: tensor<8xf32> {sdy.sharding = #sdy.sharding<@two, [{"a"}]>}, %c: tensor<8xf32>) {
   return
@@ -171,13 +171,13 @@ func.func @meshes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@one, [{"a"}]>
 // -----
 
 sdy.mesh @mesh = <["a"=2]>
-// expected-error@+1 {{'tensor.empty' is sharded outside of a 'func.func', which upstream cannot say}}
+// expected-error@+1 {{'tensor.empty' is sharded outside of a 'func.func', which upstream's annotations cannot express}}
 %0 = tensor.empty() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}]>]>} : tensor<8xf32>
 
 // -----
 
 sdy.mesh @mesh = <["a"=2]>
 module @inner {
-  // expected-error@+1 {{mesh @mesh is in a nested module, and only those at the top become grids}}
+  // expected-error@+1 {{mesh @mesh is in a nested module, but only top-level meshes become grids}}
   sdy.mesh @mesh = <["a"=2]>
 }

@@ -85,14 +85,14 @@ shard.grid @grid(shape = 2x4) {mlir_shard.axis_names = ["data", "model"]}
 
 // -----
 
-// expected-error@+1 {{'mlir_shard.axis_names' has to be 2 different names, one for each axis of the grid}}
+// expected-error@+1 {{'mlir_shard.axis_names' must be 2 different names, one for each axis of the grid}}
 shard.grid @grid(shape = 2x4) {mlir_shard.axis_names = ["data", "data"]}
 
 // -----
 
 shard.grid @grid(shape = 2)
 func.func @dynamic_offsets(%a: tensor<8xf32>, %n: i64) {
-  // expected-error@+1 {{sdy has no dynamic 'sharded_dims_offsets': the size of its blocks is n / k, rounded up}}
+  // expected-error@+1 {{dynamic 'sharded_dims_offsets' cannot be expressed in sdy, whose shards have n / k elements, rounded up}}
   %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, %n, 8] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
   return
@@ -100,7 +100,7 @@ func.func @dynamic_offsets(%a: tensor<8xf32>, %n: i64) {
 
 // -----
 
-// expected-error@+1 {{a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one}}
+// expected-error@+1 {{a 'shard.grid' with a dynamic size cannot become an sdy mesh, which has static sizes}}
 shard.grid @grid(shape = 2x?)
 
 // -----
@@ -110,7 +110,7 @@ func.func @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
   %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
   %r = shard.sharding @grid split_axes = [[]] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
-  // expected-error@+1 {{this annotation shards a value as <@grid, [{}]> that is already sharded as <@grid, [{"axis_0"}]>}}
+  // expected-error@+1 {{this annotation shards as <@grid, [{}]> a value that is already sharded as <@grid, [{"axis_0"}]>}}
   %1 = shard.shard %0 to %r : tensor<8xf32>
   return %1 : tensor<8xf32>
 }
@@ -119,7 +119,7 @@ func.func @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @halo(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{sdy has no 'halo_sizes': its blocks do not overlap}}
+  // expected-error@+1 {{'halo_sizes' cannot be expressed in sdy, whose shards do not overlap}}
   %s = shard.sharding @grid split_axes = [[0]] halo_sizes = [1, 1] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -129,7 +129,7 @@ func.func @halo(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @offsets(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{sdy cannot have these 'sharded_dims_offsets': tensor<8xf32> is sharded at [0, 4, 8], in blocks of n / k elements, rounded up}}
+  // expected-error@+1 {{'sharded_dims_offsets' cannot be expressed in sdy, which shards tensor<8xf32> at [0, 4, 8], into n / k elements, rounded up}}
   %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 3, 8] : !shard.sharding
   %0 = shard.shard %a to %s : tensor<8xf32>
   return %0 : tensor<8xf32>

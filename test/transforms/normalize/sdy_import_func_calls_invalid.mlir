@@ -13,7 +13,7 @@ func.func @main() {
   return
 }
 
-// expected-error @+1 {{function @branches has 2 blocks, and the body of a named computation has one}}
+// expected-error @+1 {{function @branches has 2 blocks, but the body of a named computation must have one}}
 func.func private @branches() {
   cf.br ^end
 ^end:

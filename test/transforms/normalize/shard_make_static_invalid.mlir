@@ -22,7 +22,7 @@ func.func @main() {
 // -----
 
 func.func @main(%x: tensor<?x16xf32>, %n: index) -> tensor<?x16xf32> {
-  // expected-error@+1 {{'tensor.empty' has a result of type tensor<?x16xf32>, whose shape depends on values}}
+  // expected-error@+1 {{'tensor.empty' has a result of type tensor<?x16xf32>, whose shape depends on run-time values}}
   %0 = tensor.empty(%n) : tensor<?x16xf32>
   return %0 : tensor<?x16xf32>
 }

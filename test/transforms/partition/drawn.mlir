@@ -4,7 +4,7 @@
 sdy.mesh @mesh = <["x"=2, "y"=3]>
 
 // Devices would draw different random numbers.
-// CHECK: drawn.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.rng' op draws on the first device, which sends what it drew to all others; a device receives 8,640,000 bytes
+// CHECK: drawn.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.rng' op draws on the first device, which sends the numbers to all other devices; a device receives 8,640,000 bytes
 func.func @drawn(%a: tensor<f32>, %b: tensor<f32>)
     -> (tensor<1200x1800xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
   %s = stablehlo.constant dense<[1200, 1800]> : tensor<2xi64>

@@ -17,7 +17,7 @@
 sdy.mesh @mesh = <["x"=2]>
 
 // The second sort is isomorphic to the first.
-// ALL: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule needs unsharded; a device receives 2,097,152 bytes (2 ops, the first of them here)
+// ALL: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule requires to be unsharded; a device receives 2,097,152 bytes (2 ops, the first one here)
 // SMALL: 'stablehlo.sort' op has operand 0
 func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -35,7 +35,7 @@ func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 }
 
 // An op without a rule is computed on gathered operands.
-// UNKNOWN: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is computed whole on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
+// UNKNOWN: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is replicated on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
 func.func @unknown(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<1048576xf32> {
   %0 = stablehlo.custom_call @whatever(%a) : (tensor<1048576xf32>) -> tensor<1048576xf32>
   return %0 : tensor<1048576xf32>

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// expected-error@+1 {{dimension 0 of tensor<7xf32> is in 2 shards that are not even: pad it first, as sdy-pad-for-divisibility does}}
+// expected-error@+1 {{dimension 0 of tensor<7xf32> is in 2 uneven shards: run sdy-pad-for-divisibility first}}
 func.func @uneven(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   return
 }
@@ -21,7 +21,7 @@ func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @disagree(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<8xf32>) {
-  // expected-error@+1 {{'stablehlo.add' cannot be partitioned: operand 0 is sharded along [{"x"}], and has to be replicated: reshard around it first, as sdy-insert-explicit-reshards and sdy-resolve-permutation-factors do}}
+  // expected-error@+1 {{'stablehlo.add' cannot be partitioned: operand 0 is sharded along [{"x"}], but must be replicated: run sdy-insert-explicit-reshards and sdy-resolve-permutation-factors first}}
   %0 = stablehlo.add %a, %b : tensor<8xf32>
   return
 }
@@ -31,7 +31,7 @@ func.func @disagree(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @returned(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
-  // expected-error@+1 {{'func.return' cannot be partitioned: operand 0 is sharded along [{"x"}], and has to be replicated: reshard it first, as sdy-insert-explicit-reshards does, and make collectives of reshards}}
+  // expected-error@+1 {{'func.return' cannot be partitioned: operand 0 is sharded along [{"x"}], but must be replicated: run sdy-insert-explicit-reshards and convert reshards to collectives first}}
   return %a : tensor<8xf32>
 }
 
@@ -40,7 +40,7 @@ func.func @returned(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @partial(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %b: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'stablehlo.dot' cannot be partitioned: its partial results along "x" are used by 'stablehlo.negate', and not reduced first}}
+  // expected-error@+1 {{'stablehlo.dot' cannot be partitioned: its partial results along "x" are used by 'stablehlo.negate' before a reduction}}
   %0 = stablehlo.dot %a, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
   %1 = stablehlo.negate %0 : tensor<8xf32>
   return
@@ -51,7 +51,7 @@ func.func @partial(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @reduced_too_far(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %b: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'stablehlo.dot' cannot be partitioned: its results are reduced along "y", along which they are not partial}}
+  // expected-error@+1 {{'stablehlo.dot' cannot be partitioned: its results are reduced along "y", but are not partial there}}
   %0 = stablehlo.dot %a, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
   %1 = sdy.all_reduce {"x", "y"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>
   return
@@ -63,7 +63,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @product(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   %one = stablehlo.constant dense<1.0> : tensor<f32>
-  // expected-error@+1 {{'stablehlo.reduce' cannot be partitioned: operand 0 is sharded along [{}, {"x"}], and has to be replicated}}
+  // expected-error@+1 {{'stablehlo.reduce' cannot be partitioned: operand 0 is sharded along [{}, {"x"}], but must be replicated}}
   %0 = stablehlo.reduce(%a init: %one) applies stablehlo.multiply across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
   %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}]> : tensor<8xf32>
   return
@@ -104,7 +104,7 @@ func.func @cut(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned: no sharding rule of it is known}}
+  // expected-error@+1 {{'stablehlo.custom_call' cannot be partitioned: it has no sharding rule}}
   %0 = stablehlo.custom_call @mine(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -114,7 +114,7 @@ func.func @unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @still_a_reshard(%a: tensor<8xf32>) {
-  // expected-error@+1 {{'sdy.reshard' cannot be partitioned: operand 0 is replicated, and has to be sharded along [{"x"}]: make collectives of reshards first}}
+  // expected-error@+1 {{'sdy.reshard' cannot be partitioned: operand 0 is replicated, but must be sharded along [{"x"}]: run sdy-reshard-to-collectives first}}
   %0 = sdy.reshard %a <@mesh, [{"x"}]> : tensor<8xf32>
   return
 }
@@ -124,7 +124,7 @@ func.func @still_a_reshard(%a: tensor<8xf32>) {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @loop(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %go: tensor<i1>) {
-  // expected-error@+1 {{'stablehlo.while' cannot be partitioned: operand 0 is sharded along [{"x"}], and has to be replicated}}
+  // expected-error@+1 {{'stablehlo.while' cannot be partitioned: operand 0 is sharded along [{"x"}], but must be replicated}}
   %0 = stablehlo.while(%v = %a) : tensor<8xf32>
   cond {
     stablehlo.return %go : tensor<i1>
@@ -140,7 +140,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func private @callee(tensor<8xf32>) -> tensor<8xf32>
 func.func @caller(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'func.call' cannot be partitioned: operand 0 is sharded along [{"x"}], and has to be replicated}}
+  // expected-error@+1 {{'func.call' cannot be partitioned: operand 0 is sharded along [{"x"}], but must be replicated}}
   %0 = call @callee(%a) : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -150,7 +150,7 @@ func.func @caller(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %n: index) {
-  // expected-error@+1 {{'tensor.extract_slice' cannot be partitioned: result 0 has type tensor<?x4xf32>, and sizes have to be static}}
+  // expected-error@+1 {{'tensor.extract_slice' cannot be partitioned: result 0 has type tensor<?x4xf32>, but sharded tensors must have static sizes}}
   %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] : tensor<8x4xf32> to tensor<?x4xf32>
   return
 }

@@ -2,13 +2,13 @@
 // RUN: not shard-opt %s --split-input-file --sdy-per-instruction-partitioning='filter=selectLow=few' 2>&1 | FileCheck %s
 // RUN: not shard-opt %s --split-input-file --sdy-per-instruction-partitioning='replica-count=2 partition-count=2' 2>&1 | FileCheck %s --check-prefix=BOTH
 
-// CHECK: error: filter has 'selectLow=few', and takes parts of names, selectLow=N and selectHigh=N
-// BOTH: error: 2 replicas of 2 partitions cannot be told apart: replica-count or partition-count has to be 1
+// CHECK: error: invalid token 'selectLow=few' in filter: expected parts of names, selectLow=N or selectHigh=N
+// BOTH: error: 2 replicas of 2 partitions cannot be identified by one id: replica-count or partition-count must be 1
 
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @operand_is_partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) -> tensor<8xf32> {
-  // expected-error@+1 {{'stablehlo.negate' op cannot be partitioned alone: an operand is partial, and a manual computation takes whole values}}
+  // expected-error@+1 {{'stablehlo.negate' op cannot be partitioned individually: an operand is partial, but a manual computation requires reduced values}}
   %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -18,7 +18,7 @@ func.func @operand_is_partial(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<?xf32> {
-  // expected-error@+1 {{'stablehlo.negate' op cannot be partitioned alone: dimension 0 of tensor<?xf32> is sharded, and dynamic}}
+  // expected-error@+1 {{'stablehlo.negate' op cannot be partitioned individually: dimension 0 of tensor<?xf32> is both sharded and dynamic}}
   %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
@@ -28,7 +28,7 @@ func.func @dynamic(%a: tensor<?xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @unknown(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
-  // expected-error@+1 {{'stablehlo.custom_call' op cannot be partitioned alone: no sharding rule of it is known}}
+  // expected-error@+1 {{'stablehlo.custom_call' op cannot be partitioned individually: it has no sharding rule}}
   %0 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -9,7 +9,7 @@
 // JSON-SAME: "functions":{"main":{"arguments":{{\[\[\[}}"x:(1)2"],["y"]],[]],"results":{{\[\[\[}}"x:(1)2","x:(2)2"],[]]]}}
 // JSON-SAME: "loops":{{\[\[\[\]}},{{\[\[}}"x:(1)2"],[]]]]
 
-// FILE: give the file that the certificate is written to
+// FILE: the certificate requires an output file: set file=NAME
 
 sdy.mesh @mesh = <["x"=4, "y"=3]>
 

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// expected-error@+1 {{a function cannot return partial values: its result has unreduced axes}}
+// expected-error@+1 {{a function cannot return partial values, but its result has unreduced axes}}
 func.func @returns_unreduced(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>})
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
   return %a : tensor<8xf32>
@@ -21,7 +21,7 @@ module @cuts {
 // -----
 
 func.func @side_effect(%a: tensor<4xf32>) {
-  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: it behaves differently on each device}}
   stablehlo.custom_call @print(%a) {has_side_effect = true} : (tensor<4xf32>) -> ()
   return
 }
@@ -30,7 +30,7 @@ func.func @side_effect(%a: tensor<4xf32>) {
 
 func.func @random_inside(%p: i1) {
   scf.if %p {
-    // expected-error@+1 {{'stablehlo.partition_id' cannot be partitioned: each device would do or get something else}}
+    // expected-error@+1 {{'stablehlo.partition_id' cannot be partitioned: it behaves differently on each device}}
     %0 = stablehlo.partition_id : tensor<ui32>
   }
   return
@@ -43,7 +43,7 @@ sdy.mesh @mesh = <["x"=2]>
 func.func @call_inside(%b: tensor<8xf32>, %a: tensor<8xf32>) {
   %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%b : tensor<8xf32>) {
   ^bb0(%o: f32):
-    // expected-error@+1 {{'linalg.generic' cannot be partitioned: inside its region it calls a function on sharded tensors}}
+    // expected-error@+1 {{'linalg.generic' cannot be partitioned: its region calls a function on sharded tensors}}
     func.call @sharded(%a) : (tensor<8xf32>) -> ()
     linalg.yield %o : f32
   } -> tensor<8xf32>
@@ -55,7 +55,7 @@ func.func private @sharded(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 // -----
 
-// expected-error@+1 {{a function of several blocks cannot be partitioned: use structured control flow}}
+// expected-error@+1 {{a function with more than one block cannot be partitioned: use structured control flow}}
 func.func @blocks(%a: tensor<8xf32>) -> tensor<8xf32> {
   cf.br ^end
 ^end:
@@ -88,7 +88,7 @@ func.func @manual_in_short_blocks(%a: tensor<7xf32>) -> tensor<7xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @dynamic_result(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {
-  // expected-error@+1 {{'stablehlo.tanh' cannot be partitioned: operand 0 has type tensor<?x4xf32>, and sizes have to be static where a tensor is sharded}}
+  // expected-error@+1 {{'stablehlo.tanh' cannot be partitioned: operand 0 has type tensor<?x4xf32>, but sharded tensors must have static sizes}}
   %0 = stablehlo.tanh %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }
@@ -98,7 +98,7 @@ func.func @dynamic_result(%a: tensor<?x4xf32>) -> tensor<?x4xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %n: index) -> tensor<?x4xf32> {
-  // expected-error@+1 {{'tensor.extract_slice' cannot be partitioned: result 0 has type tensor<?x4xf32>, and sizes have to be static}}
+  // expected-error@+1 {{'tensor.extract_slice' cannot be partitioned: result 0 has type tensor<?x4xf32>, but sharded tensors must have static sizes}}
   %0 = tensor.extract_slice %a[0, 0] [%n, 4] [1, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<8x4xf32> to tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }
@@ -108,7 +108,7 @@ func.func @dynamic_slice(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @callback(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<f32>) -> tensor<8xf32> {
-  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: each device would do or get something else}}
+  // expected-error@+1 {{'stablehlo.custom_call:print' cannot be partitioned: it behaves differently on each device}}
   stablehlo.custom_call @print(%b) {has_side_effect = true} : (tensor<f32>) -> ()
   return %a : tensor<8xf32>
 }

@@ -54,7 +54,7 @@ func.func @captured(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 // CHECK-LABEL: func.func @unknown(%arg0: tensor<4xf32>
 // CHECK-NEXT: %[[G:.*]] = shard.all_gather %arg0
 // CHECK-NEXT: tensor.extract %[[G]]
-// SAID: remark: 'tensor.extract' op is computed whole on every device, as it has no partition rule; a device receives 16 bytes
+// SAID: remark: 'tensor.extract' op is replicated on every device, as it has no partition rule; a device receives 16 bytes
 func.func @unknown(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %i: index) -> f32 {
   %0 = tensor.extract %a[%i] : tensor<8xf32>
   return %0 : f32

@@ -41,7 +41,7 @@ module {
 // -----
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
-// expected-error@+1 {{has a tensor of 9223372036854775807 elements, too many to partition}}
+// expected-error@+1 {{with 9223372036854775807 elements, more than the 4611686018427387904 that can be partitioned}}
 func.func @main(%a: tensor<9223372036854775807xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) -> tensor<9223372036854775807xf32> {
   %0 = stablehlo.add %a, %a : tensor<9223372036854775807xf32>
   return %0 : tensor<9223372036854775807xf32>

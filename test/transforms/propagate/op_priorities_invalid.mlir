@@ -4,9 +4,9 @@
 // RUN: not shard-opt %s --sdy-op-priority-propagate='op-priorities=stablehlo.add run-op-priority-propagation=false' 2>&1 | FileCheck %s --check-prefix=OFF
 
 // NAME: error: op-priorities: 'dot_general' is not an op name: an op is 'dialect.name', all of a dialect 'dialect.*'
-// UNKNOWN: error: op-priorities: there is no op 'stablehlo.dott' here
+// UNKNOWN: error: op-priorities: unknown op 'stablehlo.dott'
 // TWICE: error: op-priorities: 'stablehlo.add' is given twice
-// OFF: error: op-priorities are given, but run-op-priority-propagation=false has them not count
+// OFF: error: op-priorities have no effect with run-op-priority-propagation=false
 func.func @main() {
   return
 }

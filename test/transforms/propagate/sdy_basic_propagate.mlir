@@ -100,7 +100,7 @@ func.func @own_rule(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 // -----
 
 func.func @dynamic(%a: tensor<?xf32>) -> tensor<?xf32> {
-  // expected-error@+1 {{'arith.negf' op: propagation needs static shapes, but result 0 has type tensor<?xf32>}}
+  // expected-error@+1 {{'arith.negf' op: propagation requires static shapes, but result 0 has type tensor<?xf32>}}
   %0 = arith.negf %a : tensor<?xf32>
   return %0 : tensor<?xf32>
 }

@@ -2,7 +2,7 @@
 // RUN: shard-opt %s --allow-unregistered-dialect --sdy-report-unknown-ops -o /dev/null 2>&1 | FileCheck %s
 // RUN: shard-opt %s --allow-unregistered-dialect --sdy-report-unknown-ops 2>/dev/null | FileCheck %s --check-prefix=IR
 
-// CHECK: sdy_report_unknown_ops.mlir:[[# @LINE + 15]]:8: remark: 'my.unknown' has no sharding rule: none is registered for it (2 ops, the first of them here)
+// CHECK: sdy_report_unknown_ops.mlir:[[# @LINE + 15]]:8: remark: 'my.unknown' has no sharding rule: no rule is registered for it (2 ops, the first one here)
 // CHECK-NEXT: %0 = "my.unknown"(%a)
 // CHECK-NOT: 'my.unknown'
 // CHECK: remark: 'stablehlo.add' has no sharding rule: it has a dynamic shape (1 op)
@@ -12,7 +12,7 @@
 // IR-NEXT: "my.unknown"(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
 
 func.func @unknown(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-remark @+5 {{'my.unknown' has no sharding rule: none is registered for it (2 ops, the first of them here)}}
+  // expected-remark @+5 {{'my.unknown' has no sharding rule: no rule is registered for it (2 ops, the first one here)}}
 
 
 
@@ -25,7 +25,7 @@ func.func @unknown(%a: tensor<8xf32>) -> tensor<8xf32> {
 func.func @reasons(%a: tensor<?xf32>, %b: tensor<f32>, %c: tensor<4xi32>) -> tensor<?xf32> {
   // expected-remark @+1 {{'stablehlo.add' has no sharding rule: it has a dynamic shape (1 op)}}
   %0 = stablehlo.add %a, %a : tensor<?xf32>
-  // expected-remark @+1 {{'my.region' has no sharding rule: none is registered for it (1 op)}}
+  // expected-remark @+1 {{'my.region' has no sharding rule: no rule is registered for it (1 op)}}
   %1 = "my.region"() ({
     // expected-remark @+1 {{'my.inner' has no sharding rule}}
     %2 = "my.inner"(%c) : (tensor<4xi32>) -> tensor<4xi32>

@@ -24,7 +24,7 @@ func.func @two_devices(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @no_result(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) {
-  // CHECK: error: 'stablehlo.custom_call' cannot be resharded: an operand is unreduced, and there is no result that could be
+  // CHECK: error: 'stablehlo.custom_call' cannot be resharded: an operand is unreduced, but the op has no result that can be
   stablehlo.custom_call @f(%a) {has_side_effect = true} : (tensor<8xf32>) -> ()
   return
 }
@@ -45,7 +45,7 @@ func.func @other_mesh(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @two_ways(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) -> (tensor<8xf32>, tensor<8xf32>) {
-  // CHECK: error: 'stablehlo.custom_call' cannot be resharded: result 1 is unreduced along "y", result 0 is not unreduced
+  // CHECK: error: 'stablehlo.custom_call' cannot be resharded: result 1 is unreduced along "y", but result 0 is not unreduced
   %0:2 = stablehlo.custom_call @f(%a) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{}], unreduced={"y"}>]>} : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
 }

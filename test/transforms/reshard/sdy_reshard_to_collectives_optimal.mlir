@@ -16,7 +16,7 @@
 // NOFILE: error: costs: cost model {{.*}}none.json
 // BAD: error: costs: cost model {{.*}}bad.json: latency
 // AXIS: error: costs: cost model {{.*}}axis.json: links.TYPO: not an axis of the mesh, which has "a", "b", "c", "x"
-// SIZE: error: assumed-size is a positive number of elements, not 0
+// SIZE: error: assumed-size must be a positive number of elements, got 0
 // CHOICE: option 'planner' of 'sdy-reshard-to-collectives' takes {{.*}}shardy{{.*}}optimal{{.*}}, not 'best'
 
 sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>

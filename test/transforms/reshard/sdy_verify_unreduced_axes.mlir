@@ -119,7 +119,7 @@ func.func @returned_inside(%a: tensor<8xf32>) -> tensor<8xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @reduced_unsharded(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{'sdy.all_reduce' op needs an operand with a sharding}}
+  // expected-error @+1 {{'sdy.all_reduce' op requires an operand with a sharding}}
   %0 = sdy.all_reduce {"x"} %a out_sharding=<@mesh, [{}]> : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -3,7 +3,7 @@
 sdy.mesh @a = <["x"=4]>
 sdy.mesh @b = <["x"=2]>
 func.func @main(%arg0: tensor<?x8xf32> {sdy.sharding = #sdy.sharding<@a, [{}, {"x"}]>}) -> tensor<?x8xf32> {
-  // expected-error@+1 {{a value of type tensor<?x8xf32> cannot go from mesh @a (4 devices) to mesh @b (2 devices): only tensors of static shape can}}
+  // expected-error@+1 {{a value of type tensor<?x8xf32> cannot be exchanged from mesh @a (4 devices) to mesh @b (2 devices): only tensors of static shape are supported}}
   %0 = sdy.reshard %arg0 <@b, [{}, {"x"}]> : tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }

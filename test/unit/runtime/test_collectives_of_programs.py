@@ -148,7 +148,7 @@ def test_what_is_not_partial_is_not_reduced(make: Callable[[], Backend], op: str
     with pytest.raises(RunError) as raised:
         run(text, make(), np.zeros((4, 8), np.float32))
     (found,) = raised.value.diagnostics
-    assert 'reduces along "y", along which its operand is not unreduced' in found.message
+    assert 'reduces along "y", but its operand is not unreduced there' in found.message
 
 
 def test_no_collective_is_left_out() -> None:

@@ -253,6 +253,6 @@ def test_the_launcher_runs_from_anywhere(source: Path, tmp_path: Path) -> None:
 
 def test_help_fits_the_terminal() -> None:
     lines = lines_on_terminal([*SHARD_OPT, "--help=spmd-pipeline,cse"], 60)
-    assert lines[0] == "--spmd-pipeline: Converts a module with a few annotations to"
+    assert lines[0] == "--spmd-pipeline: Converts a partially annotated module to"
     assert "--cse: Eliminate common sub-expressions" in lines
     assert max(map(len, lines)) <= 60

@@ -39,7 +39,7 @@ def test_edges_that_take_one_operand_agree() -> None:
       }""")
     edges = [DataFlowEdge(result, (op.operands[0],)) for result in op.results]
     assert passed_on(op, edges, [FIRST, FIRST], whole)[0] == [FIRST]
-    with pytest.raises(PassFailure, match=r"two of its data-flow edges have operand 0 of 'test\.both' as a source"):
+    with pytest.raises(PassFailure, match=r"with different shardings share operand 0 of 'test\.both' as a source"):
         passed_on(op, edges, [FIRST, SECOND], whole)
 
 

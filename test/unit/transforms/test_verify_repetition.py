@@ -55,7 +55,9 @@ def test_a_step_of_propagation_that_keeps_state_is_an_error(monkeypatch: pytest.
         return step(self, behaviour, before) if is_first else None
 
     monkeypatch.setattr(Steps, "_after", only_first)
-    with pytest.raises(PassFailure, match=r"op becomes .* with sdy\.sharding = <\[<@mesh, .* by the decision"):
+    with pytest.raises(
+        PassFailure, match=r"op becomes .* with sdy\.sharding = <\[<@mesh, .* with the plan of an isomorphic op"
+    ):
         _run(PROPAGATED, PROPAGATE)
 
 
@@ -67,5 +69,5 @@ def test_a_choice_of_reshards_that_keeps_state_is_an_error(monkeypatch: pytest.M
         return around(self, *op) if len(asked) % 2 else PricedReshards(None)
 
     monkeypatch.setattr(CheapestReshards, "around", every_other)
-    with pytest.raises(PassFailure, match="by the decision for an isomorphic op, and 'stablehlo"):
+    with pytest.raises(PassFailure, match="with the plan of an isomorphic op, but 'stablehlo"):
         _run(RESHARDED, RESHARD)

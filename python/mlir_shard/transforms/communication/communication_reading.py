@@ -155,7 +155,7 @@ class CommunicationReader:
     def _shard(self, op: Any) -> Communication:
         kind, grid = _SHARD[op.name], self._grids.get(op.attributes["grid"].value)
         if grid is None or any(axis.size < 1 for axis in grid):
-            raise PassFailure(f"'{op.name}' op is on a grid whose shape is not known", op)
+            raise PassFailure(f"'{op.name}' op is on a grid of unknown shape", op)
         received, messages = None, 1
         if kind is CollectiveKind.HALO_EXCHANGE:
             numbers = [axis for axes in shard.split_axes(op) for axis in axes]
@@ -207,7 +207,7 @@ class CommunicationReader:
             return (GroupAxis("", size),), count
         mesh = ref if isinstance(ref, Mesh) else self._meshes.get(ref)
         if mesh is None:
-            raise PassFailure(f"'{op.name}' op has groups of devices of the mesh @{ref}, which is not there", op)
+            raise PassFailure(f"'{op.name}' op has device groups of the unknown mesh @{ref}", op)
         axes = tuple(GroupAxis(axis.name, axis.size(mesh)) for axis in axes_of(op))
         return axes, mesh.total_size // prod(axis.size for axis in axes)
 
@@ -270,7 +270,7 @@ def _num_bytes(op: Any, values: Iterable[Any]) -> int:
     total = 0
     for value in values:
         if not isinstance(value.type, ir.ShapedType) or not value.type.has_static_shape:
-            raise PassFailure(f"'{op.name}' op has a value whose size is not known, {value.type}", op)
+            raise PassFailure(f"'{op.name}' op has a value of unknown size, of type {value.type}", op)
         total += prod(value.type.shape) * (element_size(value.type) or 1)
     return total
 

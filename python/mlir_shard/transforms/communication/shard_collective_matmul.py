@@ -40,7 +40,10 @@ _MOST_DEVICES = 16
 
 def overlap() -> Any:
     """Returns the option of pipelines that run the pass."""
-    return option(True, "compute while messages are under way, where that pays: see shard-collective-matmul")
+    return option(
+        True,
+        "overlap communication with computation where the cost model predicts a gain: see shard-collective-matmul",
+    )
 
 
 @register
@@ -58,10 +61,10 @@ class CollectiveMatmul(ModulePass):
     """
 
     name = "shard-collective-matmul"
-    summary = "Overlaps all-gathers and reduce-scatters with the contractions next to them"
+    summary = "Overlaps all-gathers and reduce-scatters with adjacent contractions"
     needs = (ALL_GATHER, _SCATTER)
 
-    always: bool = option(False, "also where the cost model says that it does not pay")
+    always: bool = option(False, "overlap even where the cost model predicts no gain")
 
     def run(self, op: Any) -> bool:
         grids, rules = shard.grids(op), rule_cache()

@@ -39,8 +39,8 @@ class CommunicationReportPass(ModulePass):
     name = "shard-communication-report"
     summary = "Reports the collectives of a local module with their bytes and predicted times"
 
-    format: Literal["table", "json"] = option("table", "how it is written")
-    output: str = option("", "the file it is written to; standard error without one")
+    format: Literal["table", "json"] = option("table", "the format of the report")
+    output: str = option("", "the output file; standard error if empty")
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes")
 
     def run(self, op: Any) -> bool:
@@ -94,13 +94,13 @@ def communication_report(module: Any, cost_model: CostModel | None = None) -> Co
 
 def _check_is_local(module: Any) -> None:
     """Raises PassFailure at the first op that has to be partitioned: one of sdy, or one with a sharding along axes."""
-    how = "this reports on local programs: run shard-spmdize or spmd-pipeline first"
+    how = "the report requires a local program: run shard-spmdize or spmd-pipeline first"
     for op in ModuleArrays(module).representatives():
         if op.name.startswith("sdy.") and op.name != "sdy.mesh":
-            raise PassFailure(f"the module is not local, as it has '{op.name}'; {how}", op)
+            raise PassFailure(f"the module is not local: it contains '{op.name}'; {how}", op)
         if is_sharded(op) and not op.name.startswith("shard."):
-            rest = ", and sdy-drop-sharding-and-mesh where shardings were left behind"
-            raise PassFailure(f"the module is not local, as '{op.name}' has shardings of sdy; {how}{rest}", op)
+            rest = ", and sdy-drop-sharding-and-mesh if shardings remain after it"
+            raise PassFailure(f"the module is not local: '{op.name}' has sdy shardings; {how}{rest}", op)
 
 
 def _around(op: Any) -> tuple[str, int]:

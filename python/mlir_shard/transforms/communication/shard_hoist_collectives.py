@@ -107,7 +107,7 @@ class HoistCollectives(ModulePass):
     """
 
     name = "shard-hoist-collectives"
-    summary = "Moves collectives that bring the same each time out of loops"
+    summary = "Hoists loop-invariant collectives out of loops"
     needs = LOOPS
 
     def run(self, op: Any) -> bool:

@@ -105,10 +105,10 @@ class MergeCollectives(ModulePass):
     """
 
     name = "shard-merge-collectives"
-    summary = "Merges collectives that do not need each other"
+    summary = "Merges independent collectives"
     needs = _MERGED
 
-    most_bytes: int = option(1 << 25, "the bytes that tensors of one collective have at most, as a device holds them")
+    most_bytes: int = option(1 << 25, "the maximum size of the local tensors of a merged collective, in bytes")
 
     def run(self, op: Any) -> bool:
         kinds = OpKinds(op, *sorted(_MERGED), ignored=(CHANNEL,))

@@ -52,7 +52,7 @@ class SinkGathers(ModulePass):
     """
 
     name = "shard-sink-gathers"
-    summary = "Moves all-gathers behind elementwise ops, and to the narrower type of casts"
+    summary = "Sinks all-gathers below elementwise ops, and moves them to the narrower type of casts"
     needs = GATHERS
 
     def run(self, op: Any) -> bool:

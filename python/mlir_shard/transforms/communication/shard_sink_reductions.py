@@ -61,7 +61,7 @@ class SinkReductions(ModulePass):
     """
 
     name = "shard-sink-reductions"
-    summary = "Adds partial sums before they are reduced"
+    summary = "Adds partial sums before their reduction"
     needs = (*REDUCES, *GATHERS)
 
     def run(self, op: Any) -> bool | Changes:

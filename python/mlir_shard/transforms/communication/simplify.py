@@ -48,7 +48,7 @@ class DropCollectives(ModulePass):
     """
 
     name = "shard-drop-collectives"
-    summary = "Drops collectives that are equal to others, unused or of single devices"
+    summary = "Removes collectives that are redundant, unused or over a single device"
     needs = COLLECTIVES - _KEPT
 
     def run(self, op: Any) -> bool:
@@ -178,7 +178,7 @@ class SimplifyCollectives(ModulePass):
     """
 
     name = "shard-simplify-collectives"
-    summary = "Runs upstream's `shard-simplify` where a pattern of it may match"
+    summary = "Runs upstream's `shard-simplify` if one of its patterns may match"
     needs = (_ALL_REDUCE, _ALL_GATHER, _GRID_SHAPE)
 
     def run(self, op: Any) -> bool:
@@ -205,7 +205,7 @@ class FoldUniformCollectives(ModulePass):
     a constant. Erases operands that become unused."""
 
     name = "shard-fold-uniform-collectives"
-    summary = "Folds collectives of tensors that hold one constant"
+    summary = "Folds collectives of constant splat tensors"
     needs = _MOVING
 
     def run(self, op: Any) -> bool:
@@ -257,13 +257,13 @@ class FoldEmptyTensors(ModulePass):
     """
 
     name = "shard-fold-empty-tensors"
-    summary = "Replaces what is computed or moved of tensors without elements"
+    summary = "Replaces computations and collectives of empty tensors by empty constants"
 
     def run(self, op: Any) -> bool:
         return held(op).has_empty_tensors and empty_tensors.fold(op)
 
 
-@register_pipeline("shard-optimize-communication", "Makes what a local program communicates less")
+@register_pipeline("shard-optimize-communication", "Reduces the communication of a local program")
 def shard_optimize_communication(
     collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives"),
     overlap: bool = overlap(),

@@ -50,8 +50,8 @@ class ResolvePermutationFactors(ModulePass):
     name = "sdy-resolve-permutation-factors"
     summary = "Resolves sharding on dimensions of permutation factors"
 
-    enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
-    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    enable_halo_exchange: bool = option(True, "exchange halos between neighbouring devices where possible")
+    replica_count: int = option(1, "the number of replicas; if greater than 1, replica_id identifies a device")
     partition_count: int = option(1, "the number of partitions")
 
     def run(self, op: Any) -> None:

@@ -30,7 +30,7 @@ class AddDataFlowEdges(ModulePass):
     """
 
     name = "sdy-add-data-flow-edges"
-    summary = "Adds an edge behind every value that owns a data-flow edge"
+    summary = "Inserts an `sdy.data_flow_edge` after every value that owns a data-flow edge"
     needs = staticmethod(has_edges)
 
     def run(self, op: Any) -> Changes | bool:
@@ -51,7 +51,7 @@ class AddFuncDataFlowEdges(ModulePass):
     shape get none."""
 
     name = "sdy-add-func-data-flow-edges"
-    summary = "Adds an edge behind every argument of a function and every result of a call"
+    summary = "Inserts an `sdy.func_data_flow_edge` after every function argument and call result"
 
     def run(self, op: Any) -> None:
         main = main_function(op)

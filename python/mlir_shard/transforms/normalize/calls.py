@@ -107,8 +107,8 @@ class CalledFunctions:
             attributes = {"name": original or symbol, **self._lengths_of(type_)}
         except TooManyRuns as error:
             raise PassFailure(
-                f"the call of @{name} cannot become a named computation: {error} in arguments or results; inline it "
-                "before, as --shard-inline-calls does",
+                f"the call of @{name} cannot become a named computation: {error} in arguments or results; inline "
+                "the call first with --shard-inline-calls",
                 call,
             ) from error
         in_shardings = self._in_shardings_of(name)
@@ -155,7 +155,7 @@ class ImportFuncCalls(ModulePass):
     """
 
     name = "sdy-import-func-calls"
-    summary = "Turns calls into named computations"
+    summary = "Converts calls to named computations"
     needs = ("func.call", FUNC_EDGE, COMPUTATION)
 
     add_data_flow_edges_on_named_computations: bool = option(True, "Add data-flow edges to named computations")
@@ -198,8 +198,8 @@ def _of_one_block(function: Any) -> Any:
     count = block_count(function)
     if count != 1:
         raise PassFailure(
-            f"function @{name_of(function)} has {count} blocks, and the body of a named computation has one: "
-            "lift control flow to structured ops first",
+            f"function @{name_of(function)} has {count} blocks, but the body of a named computation must have one: "
+            "convert control flow to structured ops first",
             function,
         )
     return function
@@ -210,7 +210,7 @@ class PreOrderFuncs(ModulePass):
     """Moves the functions to the end of the module, each after its callers. Declarations stay where they are."""
 
     name = "sdy-pre-order-funcs"
-    summary = "Orders functions so that callers come before what they call"
+    summary = "Orders functions so that callers precede their callees"
 
     def run(self, op: Any) -> bool:
         graph = call_graph(op)
@@ -237,7 +237,7 @@ class PropagateShardingFromFuncToCall(ModulePass):
     """Gives each call without result shardings the result shardings of the function that it calls, if there are any."""
 
     name = "sdy-propagate-sharding-from-func-to-call"
-    summary = "Gives calls without result shardings those of the function"
+    summary = "Copies the result shardings of functions to calls that have none"
     needs = ("func.call",)
 
     def run(self, op: Any) -> bool:
@@ -276,7 +276,7 @@ class InlineCalls(ModulePass):
     """
 
     name = "shard-inline-calls"
-    summary = "Inlines calls, those of functions with sdy's operations too"
+    summary = "Inlines calls, including calls of functions that contain sdy operations"
     needs = (COMPUTATION, "func.call", _COMPOSITE)
 
     def run(self, op: Any) -> bool | Changes:

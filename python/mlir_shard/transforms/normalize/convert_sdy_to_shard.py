@@ -73,7 +73,7 @@ def _reject_shardings_of_declaration(function: Any) -> None:
         for index, attrs in enumerate(function.attributes.get(key, ())):
             if sdy.SHARDING in attrs:
                 where = f"{kind} {index} of @{name_of(function)}"
-                raise PassFailure(f"{where} is sharded, but the function has no body to annotate it in", function)
+                raise PassFailure(f"{where} is sharded, but the function has no body for its annotation", function)
 
 
 class _Annotations:
@@ -147,7 +147,7 @@ class _Annotations:
         if len(names) > 1 and unsaid is not None:
             raise PassFailure(
                 f"{_description(unsaid)} has no sharding, and the function has shardings on "
-                f"{' and '.join(f'@{name}' for name in names)}: say on which it is replicated",
+                f"{' and '.join(f'@{name}' for name in names)}: add a sharding that is replicated on one of them",
                 self._blamed(unsaid),
             )
         return names[0] if names else None
@@ -225,15 +225,15 @@ class _Annotations:
         if sharding.unreduced_axes:
             axes = ", ".join(map(str, sharding.unreduced_axes))
             raise PassFailure(
-                f"{_description(value)} is unreduced along {axes}, which an annotation of upstream's cannot say: "
+                f"{_description(value)} is unreduced along {axes}, which upstream's annotations cannot express: "
                 "reduce it first",
                 self._blamed(value),
             )
         name = sharding.mesh_or_ref
         if not isinstance(name, str):
             raise PassFailure(
-                f"{_description(value)} has the sharding {sharding}, whose mesh has no name: "
-                "run 'sdy-lift-inlined-meshes' first",
+                f"{_description(value)} has the sharding {sharding} with an inlined mesh: run "
+                "'sdy-lift-inlined-meshes' first",
                 self._blamed(value),
             )
         return self._grids[name]
@@ -299,7 +299,9 @@ class ConvertSdyToShard(ModulePass):
     name = "convert-sdy-to-shard"
     summary = "Converts sdy meshes and shardings to upstream's shard annotations"
 
-    partial: bool = option(False, "annotate only what has a sharding, for upstream's propagation to complete")
+    partial: bool = option(
+        False, "annotate only values that have a sharding, and leave the others to upstream's propagation"
+    )
 
     def run(self, op: Any) -> None:
         check_devices(op, sdy.meshes(op))
@@ -320,9 +322,11 @@ def _functions(module: Any) -> list[Any]:
         elif op.name == "sdy.mesh":
             if op.parent != module:
                 name = op.attributes["sym_name"].value
-                raise PassFailure(f"mesh @{name} is in a nested module, and only those at the top become grids", op)
+                raise PassFailure(f"mesh @{name} is in a nested module, but only top-level meshes become grids", op)
         elif sdy.SHARDING in op.attributes or op.name.startswith("sdy."):
-            raise PassFailure(f"'{op.name}' is sharded outside of a 'func.func', which upstream cannot say", op)
+            raise PassFailure(
+                f"'{op.name}' is sharded outside of a 'func.func', which upstream's annotations cannot express", op
+            )
     return functions
 
 
@@ -341,7 +345,9 @@ def _grids(module: Any) -> dict[str, DeviceGrid]:
         name, mesh = op.attributes["sym_name"].value, op.attributes["mesh"].value
         if mesh.is_maximal:
             raise PassFailure(
-                f"mesh @{name} is of device {mesh.maximal_device_id} alone, which no 'shard.grid' can say", op
+                f"mesh @{name} consists of the single device {mesh.maximal_device_id}, which a 'shard.grid' cannot "
+                "express",
+                op,
             )
         if mesh.axes:
             try:

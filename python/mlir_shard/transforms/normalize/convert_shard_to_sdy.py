@@ -58,7 +58,7 @@ class ConvertShardToSdy(ModulePass):
 def _mesh(grid: Any) -> Mesh:
     shape = shard.grid_shape(grid)
     if any(size < 1 for size in shape):
-        raise PassFailure("a mesh of sdy has static sizes, but this 'shard.grid' has a dynamic one", grid)
+        raise PassFailure("a 'shard.grid' with a dynamic size cannot become an sdy mesh, which has static sizes", grid)
     return Mesh(zip(_axis_names(grid, len(shape)), shape, strict=True))
 
 
@@ -68,7 +68,7 @@ def _axis_names(grid: Any, rank: int) -> list[str]:
     given = grid.attributes[shard.AXIS_NAMES]
     names = [name.value for name in given if isinstance(name, ir.StringAttr)] if isinstance(given, ir.ArrayAttr) else []
     if len(set(names)) != rank or len(given) != rank or not all(names):
-        raise PassFailure(f"'{shard.AXIS_NAMES}' has to be {rank} different names, one for each axis of the grid", grid)
+        raise PassFailure(f"'{shard.AXIS_NAMES}' must be {rank} different names, one for each axis of the grid", grid)
     return names
 
 
@@ -92,12 +92,12 @@ def _convert(annotation: Any, grids: dict[str, Mesh]) -> None:
 def _sharding(annotation: Any, grids: dict[str, Mesh]) -> TensorSharding:
     op = defining_op(annotation.operands[1], "shard.sharding")
     if op is None:
-        raise PassFailure("the sharding of a 'shard.shard' has to come from a 'shard.sharding'", annotation)
+        raise PassFailure("the sharding of a 'shard.shard' must be defined by a 'shard.sharding'", annotation)
     if len(op.attributes["static_halo_sizes"]):
-        raise PassFailure("sdy has no 'halo_sizes': its blocks do not overlap", op)
+        raise PassFailure("'halo_sizes' cannot be expressed in sdy, whose shards do not overlap", op)
     name = op.attributes["grid"].value
     if name not in grids:
-        raise PassFailure(f"the grid @{name} is not defined by a 'shard.grid' at the top of the module", op)
+        raise PassFailure(f"the grid @{name} is not defined by a top-level 'shard.grid' of the module", op)
     type_ = annotation.results[0].type
     sharding = _closed_sharding(op, type_.rank, name, grids[name])
     _check_offsets(op, type_, [dim.sharded_size(grids[name]) if dim.axes else None for dim in sharding.dim_shardings])
@@ -109,12 +109,15 @@ def _check_offsets(op: Any, type_: Any, blocks: list[int | None]) -> None:
     if not offsets:
         return
     if ir.ShapedType.get_dynamic_size() in (*offsets, *type_.shape):
-        raise PassFailure("sdy has no dynamic 'sharded_dims_offsets': the size of its blocks is n / k, rounded up", op)
+        raise PassFailure(
+            "dynamic 'sharded_dims_offsets' cannot be expressed in sdy, whose shards have n / k elements, rounded up",
+            op,
+        )
     expected = offsets_of_blocks(type_.shape, blocks)
     if offsets != expected:
         raise PassFailure(
-            f"sdy cannot have these 'sharded_dims_offsets': {type_} is sharded at {list(expected)}, "
-            "in blocks of n / k elements, rounded up",
+            f"'sharded_dims_offsets' cannot be expressed in sdy, which shards {type_} at {list(expected)}, into n / "
+            "k elements, rounded up",
             op,
         )
 
@@ -128,7 +131,9 @@ def _closed_sharding(op: Any, rank: int, name: str, mesh: Mesh) -> TensorShardin
         if not 0 <= axis < len(mesh.axes):
             raise PassFailure(f"split_axes names grid axis {axis}, but @{name} has axes 0 to {len(mesh.axes) - 1}", op)
         if used.count(axis) > 1:
-            raise PassFailure(f"split_axes names grid axis {axis} twice: an axis shards one dimension, once", op)
+            raise PassFailure(
+                f"split_axes names grid axis {axis} twice: an axis can shard only one dimension, and only once", op
+            )
     padded = [*axes_per_dim[:rank], *[()] * (rank - len(axes_per_dim))]
     refs = ([AxisRef(mesh.axes[axis].name) for axis in axes] for axes in padded)
     return TensorSharding.closed_with(refs, name)
@@ -145,8 +150,8 @@ def _set_sharding(annotation: Any, value: Any, sharding: TensorSharding) -> None
     known = sdy.get_sharding(value)
     if known is not None and known != sharding:
         raise PassFailure(
-            f"this annotation shards a value as {sharding} that is already sharded as {known}: "
-            "annotate for users where they need another one",
+            f"this annotation shards as {sharding} a value that is already sharded as {known}: use "
+            "annotate_for_users to reshard it for its users",
             annotation,
         )
     sdy.set_sharding(value, sharding)
@@ -157,7 +162,8 @@ def _set_result_sharding(annotation: Any, use: Any, sharding: TensorSharding) ->
     known = sdy.get_result_sharding(function, index)
     if known is not None and known != sharding:
         raise PassFailure(
-            f"this annotation shards result {index} of the function as {sharding}, which has the sharding {known}",
+            f"this annotation shards result {index} of the function as {sharding}, but it is already sharded as "
+            f"{known}",
             annotation,
         )
     sdy.set_result_sharding(function, index, sharding)

@@ -56,7 +56,7 @@ class LiftInlinedMeshes(ModulePass):
     """
 
     name = "sdy-lift-inlined-meshes"
-    summary = "Lifts meshes inlined in shardings to symbols, one for each mesh"
+    summary = "Lifts meshes inlined in shardings to symbols, one per mesh"
 
     def run(self, op: Any) -> bool | Changes:
         grouped = collectives(op) if held(op).has_any(COLLECTIVES) else []

@@ -41,7 +41,9 @@ class ApplyShardingConstraints(ModulePass):
     summary = "Applies constraints that dictate the sharding of their input"
 
     debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
-    debug_propagation_edge_sharding: bool = option(False, "attach the constraints that shard their operands")
+    debug_propagation_edge_sharding: bool = option(
+        False, "attach the constraints that determine the shardings of their operands"
+    )
 
     def run(self, op: Any) -> bool | Changes:
         origins, edges = self.debug_sharding_origins, self.debug_propagation_edge_sharding

@@ -31,8 +31,8 @@ class ConstantOrScalarSplitter(ModulePass):
     name = "sdy-constant-or-scalar-splitter"
     summary = "Splits constants and expansions of scalars so that each has a single use"
 
-    convert_constants: bool = option(True, "Make constants of StableHLO those of sdy")
-    split_inside: bool = option(False, "Split what expressions are made of too, as far as each is made of one constant")
+    convert_constants: bool = option(True, "Convert constants of StableHLO to constants of sdy")
+    split_inside: bool = option(False, "Also split subexpressions that depend on a single constant")
 
     def run(self, op: Any) -> Changes:
         arrays, copies, graph = _arrays(op), FunctionCopies(op), call_graph(op)

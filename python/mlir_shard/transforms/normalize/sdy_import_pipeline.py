@@ -9,14 +9,16 @@ from mlir_shard.passes.registry import register_pipeline
 from mlir_shard.transforms.pipeline_steps import Dumps, step
 
 
-@register_pipeline("sdy-import-pipeline", "Brings a program into the form that propagation works on")
+@register_pipeline("sdy-import-pipeline", "Prepares a program for propagation")
 def import_pipeline(
-    dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
+    dedup_functions_fully: bool = option(
+        False, "keep one copy of each function, even if its callers' shardings differ"
+    ),
     enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
-    debug_sharding_origins: bool = option(False, "attach to constraints that their shardings originate there"),
-    debug_propagation_edge_sharding: bool = option(False, "prepare for saying along which edges shardings propagate"),
-    dump_directory: str = option("", "where to write the module before propagation"),
-    dump_index: int = option(0, "the number of the first file written"),
+    debug_sharding_origins: bool = option(False, "attach the origins of the shardings of constraints"),
+    debug_propagation_edge_sharding: bool = option(False, "record the edges along which shardings propagate"),
+    dump_directory: str = option("", "the directory to dump the module before propagation to"),
+    dump_index: int = option(0, "the number of the first dumped file"),
 ) -> str:
     """Names and cleans up meshes, splits constants and makes data flow explicit. With `dedup-functions-fully`, also
     applies constraints and forms groups; without it, this is done after the calls have been imported."""

@@ -29,7 +29,7 @@ class ManualAxesCleanup(ModulePass):
     """
 
     name = "sdy-manual-axes-cleanup"
-    summary = "Gives every sharding of a manual computation all manual axes, in mesh order"
+    summary = "Adds missing manual axes to the shardings of manual computations, in mesh order"
     needs = ("sdy.manual_computation",)
 
     def run(self, op: Any) -> bool:
@@ -54,8 +54,8 @@ def _reject_lost_axes(computation: Any) -> None:
     if manual.value and first.name != "sdy.return":
         names = ", ".join(f'"{name}"' for name in manual.value)
         raise PassFailure(
-            f"the computation is manual on {names} but has no operand or result, so no sharding says of which mesh: "
-            "give it one, or no manual axes",
+            f"the computation is manual on {names} but has no operand or result whose sharding names a mesh: add "
+            "one, or remove the manual axes",
             computation,
         )
 

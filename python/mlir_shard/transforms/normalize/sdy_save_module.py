@@ -20,9 +20,9 @@ class SaveModule(ModulePass):
     name = "sdy-save-module"
     summary = "Saves the module to a file"
 
-    dump_directory: str = option("", "The directory that the file is written to")
-    file_name: str = option("module", "The name of the file, without index and ending")
-    dump_index: int | None = option(None, "The number that the file's name begins with")
+    dump_directory: str = option("", "The directory of the file")
+    file_name: str = option("module", "The name of the file, without index and extension")
+    dump_index: int | None = option(None, "The index that is prefixed to the name of the file")
 
     def run(self, op: Any) -> bool:
         if not self.dump_directory:

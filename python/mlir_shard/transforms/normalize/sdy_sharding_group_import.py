@@ -66,17 +66,17 @@ def _check(members: list[Any]) -> None:
         known, known_around, known_shape = first.setdefault(group, (member, around, shape))
         if not _same(around, known_around):
             raise PassFailure(
-                f"sharding group {group} crosses the bounds of a manual computation: its tensors have to be in the "
-                "body of the same one, or in none",
+                f"sharding group {group} crosses the boundary of a manual computation: its tensors must all be in "
+                "the body of the same manual computation, or all outside",
                 member,
                 [("an earlier tensor of the group is here", known)],
             )
         if shape != known_shape:
             raise PassFailure(
-                f"the tensors of sharding group {group} have one sharding, so they need one shape, but this one is "
+                f"the tensors of sharding group {group} must have the same shape, but this one has type "
                 f"{member.operands[0].type}",
                 member,
-                [(f"an earlier tensor of the group is {known.operands[0].type}", known)],
+                [(f"an earlier tensor of the group has type {known.operands[0].type}", known)],
             )
 
 

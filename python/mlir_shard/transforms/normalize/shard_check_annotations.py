@@ -29,7 +29,7 @@ class CheckAnnotations(ModulePass):
     warns of GSPMD attributes, which are not read, or of missing annotations. Emits each warning once per run."""
 
     name = "shard-check-annotations"
-    summary = "Warns of misspelt sharding attributes, and where nothing is sharded"
+    summary = "Warns about misspelt sharding attributes, and about modules without shardings"
 
     def run(self, op: Any) -> bool:
         given: set[tuple[str, str]] = shared(CheckAnnotations, set)

@@ -25,7 +25,7 @@ class DropCallbacks(ModulePass):
     """
 
     name = "shard-drop-callbacks"
-    summary = "Erases calls back into Python that have no results"
+    summary = "Removes callbacks into Python that have no results"
 
     def run(self, op: Any) -> bool:
         found = [call for call in callbacks(op) if is_droppable(call)]

@@ -36,7 +36,7 @@ class ShardExtractToGather(ModulePass):
     """
 
     name = "shard-extract-to-gather"
-    summary = "Make tensors that bodies of linalg.generic extract from inputs"
+    summary = "Converts tensor.extract in the body of linalg.generic to gathers"
     needs = (_EXTRACT,)
 
     def run(self, op: Any) -> bool:
@@ -61,7 +61,7 @@ class ShardGatherToLinalg(ModulePass):
     """
 
     name = "shard-gather-to-linalg"
-    summary = "Lower the gathers of shard-extract-to-gather to linalg"
+    summary = "Lowers the gathers of shard-extract-to-gather to linalg"
     needs = (_WITHOUT_STABLEHLO,)
 
     def run(self, op: Any) -> bool:

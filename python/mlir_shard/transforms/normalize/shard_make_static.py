@@ -37,10 +37,10 @@ class MakeStatic(ModulePass):
     """
 
     name = "shard-make-static"
-    summary = "Gives dynamic dimensions sizes"
+    summary = "Replaces dynamic dimensions by static sizes"
 
     shapes: tuple[str, ...] = option((), "Shapes of arguments, 0=32x16, or sizes of dimension variables, batch=32")
-    function: str = option("main", "The function whose arguments they are")
+    function: str = option("main", "The function that has the arguments")
 
     def run(self, op: Any) -> bool:
         known = functions(op)
@@ -69,7 +69,11 @@ class _Sizes:
         for given in shapes:
             key, _, text = given.rpartition("=")
             if not key or _SHAPE.fullmatch(text) is None:
-                raise PassFailure(f"'{given}' is not a shape: 0=32x16 for an argument, or batch=32", self.function)
+                raise PassFailure(
+                    f"'{given}' is not a shape: expected an argument as in 0=32x16, or a dimension variable as in "
+                    "batch=32",
+                    self.function,
+                )
             sizes = list(map(int, text.split("x")))
             if key.isdecimal():
                 self._set(types, int(key), sizes)
@@ -78,7 +82,7 @@ class _Sizes:
                     advice = f"; its dimension variables are {alternatives(by_name)}"
                 else:
                     dynamic = (f"{at}={_example(one)}" for at, one in enumerate(types) if _is_dynamic(one))
-                    advice = f"; give shapes of arguments, as {next(dynamic, '0=32x16')}"
+                    advice = f"; give the shapes of arguments, as in {next(dynamic, '0=32x16')}"
                 raise PassFailure(f"the program has no argument or dimension variable '{key}'{advice}", self.function)
             else:
                 for number, dim in by_name[key]:
@@ -164,7 +168,7 @@ def _refine(module: Any, function: Any, types: list[Any]) -> None:
     try:
         passmanager.PassManager.parse(f"builtin.module({passes})", module.context).run(module)
     except ir.MLIRError as error:
-        raise PassFailure(f"the shapes of the program do not fit together: {error}", function) from error
+        raise PassFailure(f"the shapes of the program are inconsistent: {error}", function) from error
     for one in functions(module).values():
         _drop_casts(one)
 
@@ -220,4 +224,6 @@ def _check_static(function: Any) -> None:
     for op in ops_below(function):
         for value in op.results:
             if _is_dynamic(value.type):
-                raise PassFailure(f"'{op.name}' has a result of type {value.type}, whose shape depends on values", op)
+                raise PassFailure(
+                    f"'{op.name}' has a result of type {value.type}, whose shape depends on run-time values", op
+                )

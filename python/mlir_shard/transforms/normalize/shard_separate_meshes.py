@@ -29,7 +29,7 @@ class SeparateMeshes(ModulePass):
     """
 
     name = "shard-separate-meshes"
-    summary = "Bars propagation between meshes of different devices"
+    summary = "Blocks propagation between meshes of different devices"
 
     def run(self, op: Any) -> bool:
         sets = DeviceSets(op)

@@ -168,7 +168,7 @@ class UnifyMeshes(ModulePass):
     """
 
     name = "shard-unify-meshes"
-    summary = "Brings the shardings of a module on to one mesh"
+    summary = "Converts the shardings of a module to a common mesh"
 
     def run(self, op: Any) -> bool:
         functions = in_modules(op, _FUNCTION)

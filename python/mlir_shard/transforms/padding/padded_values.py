@@ -100,7 +100,7 @@ class PaddedValues:
         own, have = self.shape(value), list(value.type.shape)
         if DYNAMIC in have:
             raise PaddingError(
-                f"{value.type} is padded for even shards, but has a dynamic size: sizes have to be static"
+                f"{value.type} has a dynamic size and cannot be padded to even shards: sizes must be static"
             )
         kept = [min(own[dim], shape[dim]) if dim in dims else size for dim, size in enumerate(have)]
         is_zero = self._pads_zeros and (self.is_zero_padded(value) or kept == list(own))
@@ -196,7 +196,9 @@ class PaddedValues:
 def zero(element_type: Any) -> Any:
     """Returns a scalar zero; raises PaddingError if the type has no constant."""
     if not stablehlo.has_numbers(element_type):
-        raise PaddingError(f"tensors of {element_type} cannot be padded for even shards: no constant of it is known")
+        raise PaddingError(
+            f"tensors of {element_type} cannot be padded to even shards: no padding constant is known for this type"
+        )
     return stablehlo.scalar(0, element_type)
 
 

@@ -73,8 +73,8 @@ class UnevenOp:
             is_reduced = any(self.rule.factor_type(one) is FactorType.REDUCTION for one in mapping.factor_indices[:1])
             if is_reduced and shape[dim] < have[dim]:
                 raise PassFailure(
-                    f"'{self.op.name}' op reduces dimension {dim} of operand {index}, whose shards are not even, and "
-                    "nothing is known to pad it with: its sizes have to be divisible by the number of shards",
+                    f"'{self.op.name}' op reduces dimension {dim} of operand {index}, which has uneven shards and "
+                    "no known padding value: its sizes must be divisible by the number of shards",
                     self.op,
                 )
 
@@ -131,7 +131,7 @@ class PaddedFactors:
         self._uneven = uneven
         rule = uneven.rule
         if rule is None:
-            raise ValueError(f"'{uneven.op.name}' op has no sharding rule to be padded by")
+            raise ValueError(f"'{uneven.op.name}' op cannot be padded: it has no sharding rule")
         self._rule = rule
         self._sizes: dict[int, int] = {}
         excluded: set[int] = set()

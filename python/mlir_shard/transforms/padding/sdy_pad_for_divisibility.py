@@ -87,8 +87,9 @@ def _check_not_split(op: Any, shapes: Sequence[Shape], shardings: Sequence[Tenso
             shards = of.sharded_size(mesh)
             if own[dim] % shards and any(axis.name in manual for axis in of.axes):
                 raise PassFailure(
-                    f"'{op.name}' op has a tensor sharded as {sharding}, whose dimension {dim} of size {own[dim]} is "
-                    f"not divisible by {shards}: blocks along manual axes have to be divisible by the other axes",
+                    f"'{op.name}' op has a tensor sharded as {sharding}, whose dimension {dim} of size {own[dim]} "
+                    f"is not divisible by {shards}: shards along manual axes must be divisible by the sizes of the "
+                    "other axes",
                     op,
                 )
 
@@ -166,7 +167,7 @@ class PadForDivisibility(Pass):
 
     name = "sdy-pad-for-divisibility"
     anchor = "func.func"
-    summary = "Pads tensors whose shards are not even"
+    summary = "Pads tensors with uneven shards to divisible shapes"
 
     def run(self, op: Any) -> bool:
         check_sizes(op)
@@ -248,6 +249,6 @@ def _check_signature(function: Any, values: PaddedValues) -> None:
             )
     if not is_even:
         raise PassFailure(
-            "failed to legalize operation 'func.func': what functions take and return has to be in even shards",
+            "failed to legalize operation 'func.func': arguments and results of functions must have even shards",
             function,
         )

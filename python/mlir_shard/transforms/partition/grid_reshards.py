@@ -140,7 +140,9 @@ class GridReshards:
             between = (self._grid.layout_on(mesh, start, shape), self._grid.layout_on(mesh, target, shape))
             moves.append(PlacedMove(DirectExchange(target), target, between))
         if target.unreduced and start.dims != target.dims:
-            raise NoPlan(f"partial values on mesh {mesh}, which is not part of the grid, have to be reduced before")
+            raise NoPlan(
+                f"partial values on mesh {mesh}, which is not part of the grid, must be reduced before the exchange"
+            )
         return Resharding(source, tuple(moves), shape)
 
     def _moves(self, source: Placement, target: Placement, shape: Shape, element_size: int) -> tuple[PlacedMove, ...]:

@@ -25,7 +25,7 @@ def check_reductions(op: Any, owed: Axes, mesh: Mesh) -> None:
         return
     kind = reduction_kind(op)
     if kind is None:
-        raise NoPlan("its partial results are combined with what no collective of sdy does")
+        raise NoPlan("its partial results are combined by an op that no sdy collective supports")
     is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
     for result in op.results:
         _check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
@@ -45,10 +45,10 @@ def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mes
             _check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
             continue
         if user.name not in _REDUCING:
-            raise NoPlan(f"its partial results along {text} are used by '{user.name}', and not reduced first")
+            raise NoPlan(f"its partial results along {text} are used by '{user.name}' before a reduction")
         reduced = reduced_axes(user)
         if collective_kind(user) is not kind:
-            raise NoPlan(f"its partial results are combined by {kind.value}, and reduced by something else")
+            raise NoPlan(f"its partial results require a reduction by {kind.value}, but are reduced by another op")
         left = axes_difference(owed, reduced, mesh)
         if left:
             _check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
@@ -57,7 +57,7 @@ def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mes
             others = [axis for axis in axes_difference(reduced, owed, mesh) if axis.size(mesh) > 1]
             if others:
                 along = ", ".join(map(str, others))
-                raise NoPlan(f"its results are reduced along {along}, along which they are not partial")
+                raise NoPlan(f"its results are reduced along {along}, but are not partial there")
 
 
 def _only_moves(user: Any, kind: ReductionOp) -> bool:

@@ -19,18 +19,18 @@ _WITHOUT_EMPTY = "shard-fold-empty-tensors"
 _MESHES = "shard-unify-meshes,shard-exchange-between-meshes"
 
 
-@register_pipeline("shard-spmdize", "Converts a module whose shardings are decided to the local program")
+@register_pipeline("shard-spmdize", "Converts a fully sharded module to the local program")
 def shard_spmdize(
     collectives: Literal["shard", "stablehlo"] = option(
-        "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
+        "shard", "the dialect of the collectives: upstream's `shard`, or `stablehlo` for programs entirely in StableHLO"
     ),
     planner: Literal["shardy", "optimal"] = option(
-        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+        "optimal", "the planner of reshards and collectives: Shardy's algorithm, or minimum cost"
     ),
     overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
-    certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
+    certificate: str = option("", "the file to write the certificate for shard-check to; none if empty"),
 ) -> str:
     """Makes changes of sharding explicit, converts the module to the local program, and merges equal collectives.
 
@@ -80,19 +80,19 @@ def shard_spmdize(
     return ",".join(passes)
 
 
-@register_pipeline("spmd-pipeline", "Converts a module with a few annotations to the local program")
+@register_pipeline("spmd-pipeline", "Converts a partially annotated module to the local program")
 def spmd_pipeline(
-    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+    conservative_propagation: bool = option(False, "do not split axes or shard factors that require communication"),
     collectives: Literal["shard", "stablehlo"] = option(
-        "shard", "the dialect of the collectives: upstream's `shard`, or StableHLO where the whole program is in it"
+        "shard", "the dialect of the collectives: upstream's `shard`, or `stablehlo` for programs entirely in StableHLO"
     ),
     planner: Literal["shardy", "optimal"] = option(
-        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+        "optimal", "the planner of reshards and collectives: Shardy's algorithm, or minimum cost"
     ),
     overlap: bool = overlap(),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
-    certificate: str = option("", "a file: what shard-check proves the local program by is written to it"),
+    certificate: str = option("", "the file to write the certificate for shard-check to; none if empty"),
 ) -> str:
     """Decides all shardings by `shard-propagate`, then partitions the module with them by `shard-spmdize`."""
     verify = verify_repetition or None

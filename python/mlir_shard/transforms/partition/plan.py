@@ -92,7 +92,7 @@ class Planner:
         blocks = list(function.regions[0].blocks)
         if len(blocks) > 1:
             raise PassFailure(
-                "a function of several blocks cannot be partitioned: use structured control flow", function
+                "a function with more than one block cannot be partitioned: use structured control flow", function
             )
         self._values.place(blocks[0].arguments, signature.arguments)
         plans: list[OpPlan] = []
@@ -164,7 +164,7 @@ class Planner:
         if source.unreduced != target.unreduced and (mesh := self._grid.separate_mesh(source)) is not None:
             element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
             if not can_combine(element):
-                raise GridError(f"no elements of {element} are reduced over mesh {mesh}, which is not part of the grid")
+                raise GridError(f"cannot reduce {element} over mesh {mesh}, which is not part of the grid")
         return self._moves.between(source, target, shape_of(type_), element_bytes(type_))
 
     def _operand_reshards(self, op: Any, needed: Sequence[Placement]) -> tuple[Resharding | None, ...]:
@@ -238,7 +238,7 @@ class Planner:
     def _call(self, op: Any) -> OpPlan:
         callee = op.attributes["callee"].value
         if callee not in self._signatures:
-            raise PassFailure(f"the callee @{callee} is no function of this module", op)
+            raise PassFailure(f"the callee @{callee} is not a function of this module", op)
         signature = self._signatures[callee]
         reshards = self._operand_reshards(op, signature.arguments)
         reshards = relocated(
@@ -292,7 +292,7 @@ class Planner:
             missing = "partition rule" if partition is None else "sharding rule"
             inner = (user.operands[number] for one in captured for user, number in one.uses[:1])
             received = sum(self._values.missing_bytes(value, replicated(value)) for value in {*op.operands, *inner})
-            self._gathers.add(op, f"is computed whole on every device, as it has no {missing}", received)
+            self._gathers.add(op, f"is replicated on every device, as it has no {missing}", received)
         reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
         results = self._results(op, tuple(map(replicated, op.results)))
         return OpPlan(op, reshards, results=results, captured=captured)
@@ -300,13 +300,13 @@ class Planner:
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that is divergent across devices, unless it is in a manual computation."""
         if not self._manual_depth:
-            advice = "; --shard-drop-callbacks leaves it out" if is_callback(op) and is_droppable(op) else ""
+            advice = "; --shard-drop-callbacks removes it" if is_callback(op) and is_droppable(op) else ""
             name = specific_name(op)
-            raise PassFailure(f"'{name}' cannot be partitioned: each device would do or get something else{advice}", op)
+            raise PassFailure(f"'{name}' cannot be partitioned: it behaves differently on each device{advice}", op)
 
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)
-        self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
+        self._gathers.add(op, "draws on the first device, which sends the numbers to all other devices", received)
         reshards = self._operand_reshards(op, tuple(map(replicated, op.operands)))
         return OpPlan(op, reshards, Role.DRAWN, results=self._results(op, tuple(map(replicated, op.results))))
 
@@ -316,8 +316,8 @@ class Planner:
         if any(self._values.have(value).used for value in op.operands):
             pairs = set(zip(op.operands, decision.needed, strict=True))
             received = sum(self._values.missing_bytes(value, needed) for value, needed in pairs)
-            why = "as its tensors do not agree on shards that it can be computed in"
-            self._gathers.add(op, f"is computed whole on every device, {why}", received)
+            why = "as its tensors have no compatible shardings"
+            self._gathers.add(op, f"is replicated on every device, {why}", received)
 
     def _captured(self, op: Any) -> tuple[Captured, ...]:
         """Returns the sharded values from outside that ops in the regions of an op without edges use.
@@ -328,7 +328,7 @@ class Planner:
             if differs_by_device(inner):
                 self._check_manual(inner)
             if inner.name == "func.call" and self._signatures[inner.attributes["callee"].value].is_sharded:
-                where = f"'{op.name}' cannot be partitioned: inside its region it"
+                where = f"'{op.name}' cannot be partitioned: its region"
                 raise PassFailure(f"{where} calls a function on sharded tensors", inner)
             if inner.name in COMPUTATIONS:
                 raise PassFailure(f"'{inner.name}' cannot be partitioned inside of '{op.name}'", inner)
@@ -380,7 +380,7 @@ class Planner:
 
 def _not_partitioned(op: Any, error: Exception) -> PassFailure:
     dynamic = dynamic_value(op)
-    why = str(error) if dynamic is None else f"{dynamic}, and sizes have to be static where a tensor is sharded"
+    why = str(error) if dynamic is None else f"{dynamic}, but sharded tensors must have static sizes"
     return PassFailure(f"'{op.name}' cannot be partitioned: {why}", op)
 
 

@@ -59,8 +59,8 @@ class ComputationSides:
             placements = self._known(value.type, local.type, sharding, manual)
             if placements is None:
                 raise PassFailure(
-                    f"'{op.name}' cannot be partitioned: the local type of {value.type} along the manual axes is not "
-                    f"{local.type}, which its body has",
+                    f"'{op.name}' cannot be partitioned: the local type of {value.type} along the manual axes does "
+                    f"not match the type {local.type} in its body",
                     op,
                 )
             found.append(placements)
@@ -130,8 +130,8 @@ def passed_on(
         for number, index in operands:
             if of_edges.setdefault((number, index), placement) != placement:
                 raise PassFailure(
-                    f"'{op.name}' cannot be partitioned: two of its data-flow edges have operand {index} of "
-                    f"'{holders[number].name}' as a source, and different shardings",
+                    f"'{op.name}' cannot be partitioned: two of its data-flow edges with different shardings share "
+                    f"operand {index} of '{holders[number].name}' as a source",
                     op,
                 )
             result[number][index] = placement

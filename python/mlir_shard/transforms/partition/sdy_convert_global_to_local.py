@@ -50,12 +50,14 @@ class ConvertGlobalToLocal(Pass):
     anchor = "builtin.module"
     summary = "Converts the global program to the local program, with StableHLO collectives"
 
-    per_dim_all_gather: bool = option(False, "gather dimensions one by one, not all of a tensor at once")
-    combine_multi_dimension_reduce_scatter: bool = option(
-        False, "reduce and scatter several dimensions at once, not by an all-reduce and slices"
+    per_dim_all_gather: bool = option(
+        False, "gather each dimension separately, instead of all dimensions of a tensor at once"
     )
-    enable_rgv3: bool = option(False, "name groups of devices by mesh axes, where those are no sub-axes")
-    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    combine_multi_dimension_reduce_scatter: bool = option(
+        False, "combine a reduce-scatter of several dimensions into one, instead of an all-reduce and slices"
+    )
+    enable_rgv3: bool = option(False, "describe replica groups by mesh axes, except for sub-axes")
+    replica_count: int = option(1, "the number of replicas; if greater than 1, replica_id identifies a device")
     partition_count: int = option(1, "the number of partitions")
     remarks_above: int | None = remarks_above()
 

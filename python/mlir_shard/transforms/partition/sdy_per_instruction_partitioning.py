@@ -47,18 +47,18 @@ def partition_alone(op: Any, around: Surroundings, gathers: Gathers, *, by_excha
     """
     for index, value in enumerate(op.operands):
         if str(value.type).startswith("!tosa.shape"):
-            raise _failure(op, f"operand {index} of {value.type} has to be constant, and would be an argument")
+            raise _failure(op, f"operand {index} of {value.type} must be constant, but would become an argument")
     _sink_constants(op)
     found = op_mesh([sharding_of(value) for value in (*op.operands, *op.results)], around.meshes)
     if found is None:
-        raise _failure(op, "its operands and results have no mesh in common, or are on one device")
+        raise _failure(op, "its operands and results have no common mesh, or are on a single device")
     ref, mesh = found
     if not mesh.has_same_devices(Mesh(mesh.axes)):
-        raise _failure(op, f"its mesh has some of the program's devices alone, {list(mesh.devices)}")
+        raise _failure(op, f"its mesh has only a part of the program's devices, {list(mesh.devices)}")
     operands = [_sharding(value, ref) for value in op.operands]
     results = [replace(_sharding(value, ref), unreduced_axes=()) for value in op.results]
     if any(sharding.unreduced_axes for sharding in operands):
-        raise _failure(op, "an operand is partial, and a manual computation takes whole values")
+        raise _failure(op, "an operand is partial, but a manual computation requires reduced values")
     for value, sharding in zip((*op.operands, *op.results), (*operands, *results), strict=True):
         _check_static(op, value.type, sharding, mesh)
     names = frozenset(axis.name for sharding in (*operands, *results) for axis in sharding.used_axes)
@@ -112,7 +112,7 @@ def _ops_of(region: Any) -> Iterator[Any]:
 def _copied_constant(op: Any, value: Any, region: Any) -> Any:
     owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
     if owner is None or owner.name not in CONSTANT_OPS:
-        raise _failure(op, f"its regions use a value of {value.type} from outside that is not constant")
+        raise _failure(op, f"its regions use a non-constant value of type {value.type} from above")
     with ir.InsertionPoint.at_block_begin(region.blocks[0]):
         copied = owner.clone().operation
     if sdy.SHARDING in copied.attributes:
@@ -174,7 +174,7 @@ def _padded(op: Any, value: Any, sharding: TensorSharding, sizes: PaddedValues) 
         return value
     element = value.type.element_type
     if not stablehlo.has_zero(element):
-        raise _failure(op, f"shards of {value.type} are not even, and there is no zero to pad it with")
+        raise _failure(op, f"{value.type} has uneven shards and cannot be padded, as its element type has no zero")
     return stablehlo.pad_behind(value, stablehlo.scalar(0, element), shape, sharding)
 
 
@@ -219,7 +219,7 @@ def _check_static(op: Any, type_: Any, sharding: TensorSharding, mesh: Mesh) -> 
     """Raises PassFailure if a dynamic dimension is sharded."""
     for dim, of in enumerate(sharding.dim_shardings):
         if of.sharded_size(mesh) > 1 and type_.is_dynamic_dim(dim):
-            raise _failure(op, f"dimension {dim} of {type_} is sharded, and dynamic")
+            raise _failure(op, f"dimension {dim} of {type_} is both sharded and dynamic")
 
 
 def _sharding(value: Any, ref: str | Mesh) -> TensorSharding:
@@ -227,7 +227,7 @@ def _sharding(value: Any, ref: str | Mesh) -> TensorSharding:
 
 
 def _failure(op: Any, why: str) -> PassFailure:
-    return PassFailure(f"'{op.name}' op cannot be partitioned alone: {why}", op)
+    return PassFailure(f"'{op.name}' op cannot be partitioned individually: {why}", op)
 
 
 # Collectives and annotations are left to later passes.
@@ -249,11 +249,11 @@ class PerInstructionPartitioning(Pass):
 
     name = "sdy-per-instruction-partitioning"
     anchor = "builtin.module"
-    summary = "Partitions selected operations alone, in manual computations"
+    summary = "Partitions selected operations individually, in manual computations"
 
-    filter: str = option("", "what to select: parts of names, selectLow=N, selectHigh=N, apart by commas")
-    enable_halo_exchange: bool = option(True, "exchange shards between neighbours where that can be")
-    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    filter: str = option("", "the operations to select: parts of names, selectLow=N, selectHigh=N, separated by commas")
+    enable_halo_exchange: bool = option(True, "exchange halos between neighbouring devices where possible")
+    replica_count: int = option(1, "the number of replicas; if greater than 1, replica_id identifies a device")
     partition_count: int = option(1, "the number of partitions")
     remarks_above: int | None = remarks_above()
 
@@ -295,7 +295,9 @@ class Selection:
             elif key.strip() in ("selectLow", "selectHigh") and value.strip().isdecimal():
                 bounds[key.strip()] = int(value)
             else:
-                raise ValueError(f"filter has '{token}', and takes parts of names, selectLow=N and selectHigh=N")
+                raise ValueError(
+                    f"invalid token '{token}' in filter: expected parts of names, selectLow=N or selectHigh=N"
+                )
         return Selection(tuple(names), bounds.get("selectLow"), bounds.get("selectHigh"))
 
     def selects(self, number: int, name: str) -> bool:

@@ -58,7 +58,7 @@ class SplitWindows(Pass):
 
     name = "shard-split-windows"
     anchor = "func.func"
-    summary = "Computes gradients of convolutions and pools on shards with borders"
+    summary = "Computes gradients of convolutions and pooling on shards with halos"
     needs = (CONVOLUTION, REDUCE_WINDOW, _SELECT_AND_SCATTER)
 
     def run(self, op: Any) -> bool:

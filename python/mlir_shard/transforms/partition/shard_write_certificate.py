@@ -31,14 +31,14 @@ class WriteCertificate(ModulePass):
     """
 
     name = "shard-write-certificate"
-    summary = "Writes the layouts by which shard-check proves the local program"
+    summary = "Writes the certificate with which shard-check verifies the local program"
 
-    file: str = option("", "the file that is written")
+    file: str = option("", "the output file")
     collectives: str = option("shard", "the dialect of the collectives of the local program")
 
     def run(self, op: Any) -> bool:
         if not self.file:
-            raise PassFailure("give the file that the certificate is written to: file=NAME", op)
+            raise PassFailure("the certificate requires an output file: set file=NAME", op)
         names = {one.name for one in editing.ops_below(op)}
         grid, devices = grid_of(op, names)
         if grid.separate:

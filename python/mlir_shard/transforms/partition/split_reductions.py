@@ -45,7 +45,7 @@ class ReduceInBlocks(Pass):
 
     name = "shard-reduce-in-blocks"
     anchor = "func.func"
-    summary = "Lets products, bitwise and other reductions work on blocks"
+    summary = "Partitions products, bitwise and other reductions into reductions of shards"
     needs = (_RESHARD,)
 
     def run(self, op: Any) -> bool:
@@ -99,7 +99,7 @@ class ScanInBlocks(Pass):
 
     name = "shard-scan-in-blocks"
     anchor = "func.func"
-    summary = "Computes cumulative reductions along sharded dimensions from totals of blocks"
+    summary = "Computes cumulative reductions along sharded dimensions from the totals of shards"
     needs = (REDUCE_WINDOW,)
 
     def run(self, op: Any) -> bool:
@@ -183,10 +183,10 @@ class SplitReductions(Pass):
 
     name = "shard-split-reductions"
     anchor = "func.func"
-    summary = "Reduces blocks before what is left of them, where no collective does"
+    summary = "Splits reductions that collectives do not support into local reductions of shards and a final one"
     needs = ("stablehlo.reduce",)
 
-    collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives to come")
+    collectives: Literal["shard", "stablehlo"] = option("shard", "the dialect of the collectives inserted later")
 
     def run(self, op: Any) -> bool:
         meshes = listed_meshes(op)

@@ -176,7 +176,7 @@ def signature_of(function: Any, grid: DeviceGrid) -> Signature:
     shardings = shardings_of(function, Side.RESULTS)
     results = tuple(map(placement, type_.results, shardings))
     if any(result.unreduced for result in results):
-        raise PassFailure("a function cannot return partial values: its result has unreduced axes", function)
+        raise PassFailure("a function cannot return partial values, but its result has unreduced axes", function)
     result_meshes = tuple(map(mesh, shardings))
     shardings = shardings_of(function, Side.ARGUMENTS)
     return Signature(

@@ -38,9 +38,9 @@ from mlir_shard.transforms.shardings import Side, shardings_of, types_of
 
 # Collectives of StableHLO in a manual computation: along free axes, their result is placed as their operand.
 SAME_FOR_EACH = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
-_RESHARD_FIRST = "reshard it first, as sdy-insert-explicit-reshards does, and make collectives of reshards"
-_MAKE_COLLECTIVES = "make collectives of reshards first, as sdy-reshard-to-collectives does"
-_RESHARD_AROUND = "reshard around it first, as sdy-insert-explicit-reshards and sdy-resolve-permutation-factors do"
+_RESHARD_FIRST = "run sdy-insert-explicit-reshards and convert reshards to collectives first"
+_MAKE_COLLECTIVES = "run sdy-reshard-to-collectives first"
+_RESHARD_AROUND = "run sdy-insert-explicit-reshards and sdy-resolve-permutation-factors first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def even_placement(type_: Any, sharding: TensorSharding | None, grid: DeviceGrid
     if sharding is None or not isinstance(type_, ir.RankedTensorType):
         return Placement(((),) * rank)
     if len(sharding.dim_shardings) != rank and not sharding.is_fully_replicated:
-        text = f"a tensor of type {type_} is sharded as {sharding}, which is for rank {len(sharding.dim_shardings)}"
+        text = f"a tensor of type {type_} is sharded as {sharding}, which has rank {len(sharding.dim_shardings)}"
         raise PassFailure(text, where)
     placement = Placement(grid.placement(sharding, rank).dims)
     for dim, axes in enumerate(placement.dims):
@@ -77,8 +77,8 @@ def even_placement(type_: Any, sharding: TensorSharding | None, grid: DeviceGrid
             raise PassFailure(f"dimension {dim} of {type_} is dynamic and sharded as {sharding}", where)
         if axes and not grid.is_even(type_.shape[dim], axes):
             raise PassFailure(
-                f"dimension {dim} of {type_} is in {grid.blocks(axes)} shards that are not even: "
-                "pad it first, as sdy-pad-for-divisibility does",
+                f"dimension {dim} of {type_} is in {grid.blocks(axes)} uneven shards: run sdy-pad-for-divisibility "
+                "first",
                 where,
             )
     return placement
@@ -146,7 +146,7 @@ class StrictPlanner(Planner):
 
     def _check_same(self, name: str, have: Placement, want: Placement, advice: str) -> None:
         if have.dims != want.dims:
-            raise NoPlan(f"{name} is {self._shown(have)}, and has to be {self._shown(want)}: {advice}")
+            raise NoPlan(f"{name} is {self._shown(have)}, but must be {self._shown(want)}: {advice}")
 
     def _shown(self, placement: Placement) -> str:
         if not any(placement.dims):
@@ -196,7 +196,7 @@ class StrictPlanner(Planner):
         if not self._draws_on_first:
             return OpPlan(op, kept)
         received = bytes_of(value.type for value in op.results)
-        self._gathers.add(op, "draws on the first device, which sends what it drew to all others", received)
+        self._gathers.add(op, "draws on the first device, which sends the numbers to all other devices", received)
         results = self._results(op, self._values.declared(op))
         return OpPlan(op, kept, Role.DRAWN, results=replace(results, reshards=results.replicated_reshards))
 
@@ -212,7 +212,7 @@ class StrictPlanner(Planner):
         if not sharded:
             return planned
         if len(op.successors):
-            raise NoPlan("it passes shards on to other blocks of code, which have no shardings")
+            raise NoPlan("it passes sharded values to successor blocks, which have no shardings")
         if not len(op.results):
             # The op has no results, as a terminator: its operands become shards.
             return planned
@@ -222,7 +222,7 @@ class StrictPlanner(Planner):
         # A tensor and values computed from it can be compared shard by shard.
         meshes = {self._grid.separate_mesh(one) for one in sharded}
         if len(meshes) > 1 and (len(sharded) > 2 or not chosen.checks_blocks):
-            raise NoPlan("its tensors are on meshes that differ")
+            raise NoPlan("its tensors are on different meshes")
         factor_axes: tuple[GridAxes, ...] = ()
         if not chosen.checks_blocks:
             if rule is not None:
@@ -232,7 +232,7 @@ class StrictPlanner(Planner):
                         self._check_same(f"{kind} {number}", *pair, _RESHARD_AROUND)
                 factor_axes = decision.factor_axes
             elif partition is None or any(one.used for one in have):
-                raise NoPlan("no sharding rule of it is known")
+                raise NoPlan("it has no sharding rule")
         mesh = self._grid.separate_mesh(sharded[0])
         if rule is not None and rule.reduction_factors and mesh is not None:
             check_reductions(op, self._refs(self._partial_axes(rule, have)), mesh)
@@ -256,12 +256,10 @@ class StrictPlanner(Planner):
     def _check_inside(self, op: Any) -> None:
         """Raises PassFailure if a region that combines elements uses or makes shards."""
         if captured_uses(op, self._values.placements):
-            raise NoPlan("it uses a sharded tensor inside its region")
+            raise NoPlan("its region uses a sharded tensor")
         for inner in ops_below(op) if len(op.regions) else ():
             if any(placement.used for placement in self._values.declared(inner)):
-                raise PassFailure(
-                    f"'{op.name}' cannot be partitioned: it makes a sharded tensor inside its region", inner
-                )
+                raise PassFailure(f"'{op.name}' cannot be partitioned: its region creates a sharded tensor", inner)
 
 
 class StrictApplication(PlanApplication):
@@ -284,7 +282,7 @@ class StrictApplication(PlanApplication):
         replace_with(op, [value])
 
     def _mirrored(self, value: Any, axes: Sequence[int]) -> Any:
-        raise PartitionError("shards cannot be exchanged here")
+        raise PartitionError("shards cannot be exchanged in this context")
 
 
 class _SeparateMeshes(StablehloGridCollectives):

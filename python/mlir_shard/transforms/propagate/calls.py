@@ -50,10 +50,10 @@ class ExportNamedComputations(ModulePass):
     """
 
     name = "sdy-export-named-computations"
-    summary = "Turns named computations into functions and calls"
+    summary = "Converts named computations to functions and calls"
     needs = (COMPUTATION,)
 
-    shard_function_results: bool = option(False, "Give the results of functions the shardings of their calls' results")
+    shard_function_results: bool = option(False, "Copy the shardings of call results to function results")
 
     def run(self, op: Any) -> bool | Changes:
         computations = operations_named_in_post_order(op, COMPUTATION)
@@ -129,11 +129,11 @@ class UnflattenCallGraph(ModulePass):
     """
 
     name = "sdy-unflatten-call-graph"
-    summary = "Makes calls share functions that are copies with the same shardings"
+    summary = "Deduplicates copies of functions with the same shardings"
     needs = ("func.call", ORIGINAL_NAME, MANUAL_AXES)
 
     dedup_functions_fully: bool = option(
-        False, "Share one copy whatever the shardings of arguments and results, that of which the most calls agree"
+        False, "Keep one copy even if the shardings of arguments and results differ, the one that most calls agree on"
     )
 
     def run(self, op: Any) -> bool | Changes:

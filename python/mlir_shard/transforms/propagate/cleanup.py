@@ -92,9 +92,9 @@ class ConstantOrScalarMerger(FunctionPass):
     """
 
     name = "sdy-constant-or-scalar-merger"
-    summary = "Merges equal constants and broadcasts of scalars that have the same sharding"
+    summary = "Merges identical constants and broadcasts of scalars that have the same sharding"
 
-    expressions: bool = option(False, "Merge constant expressions, tensors without content among them")
+    expressions: bool = option(False, "Merge constant expressions, including empty tensors")
 
     def run(self, op: Any) -> bool | Changes:
         names = first_names(op) if self.expressions else [*sorted(CONSTANT_OPS), BROADCAST]
@@ -124,7 +124,7 @@ class RemovePropagationDebugInfo(ModulePass):
     """Removes the attributes that record the origins of shardings and the steps of propagation."""
 
     name = "sdy-remove-propagation-debug-info"
-    summary = "Removes what propagation said about the origins of shardings"
+    summary = "Removes the debug information of propagation about the origins of shardings"
 
     def run(self, op: Any) -> None:
         _clean(op)
@@ -190,8 +190,8 @@ class SinkDataFlowEdges(FunctionPass):
     summary = "Moves the shardings of data-flow edges to their owners"
     needs = staticmethod(_is_edge_or_owner)
 
-    sink_debug_sharding_origins: bool = option(False, "Keep the origins of shardings that edges have")
-    sink_debug_propagation_edge_sharding: bool = option(False, "Keep the steps of propagation that edges have")
+    sink_debug_sharding_origins: bool = option(False, "Keep the origins of the shardings of edges")
+    sink_debug_propagation_edge_sharding: bool = option(False, "Keep the propagation steps of edges")
 
     def run(self, op: Any) -> Changes | bool:
         found = operations_where(op, _is_edge_or_owner)

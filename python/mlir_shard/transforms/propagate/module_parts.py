@@ -97,7 +97,7 @@ def _of_any(arrays: ModuleArrays, op: int) -> Iterator[NumberedEdge]:
     def number(value: Any) -> int:
         found = arrays.number_of(value)
         if found is None:
-            raise ValueError(f"a data-flow edge has a value that is not in the module: {value}")
+            raise ValueError(f"a data-flow edge has a value outside of the module: {value}")
         return found
 
     for edge in edges_of(arrays.operation(op)):

@@ -13,26 +13,32 @@ from mlir_shard.transforms.pipeline_steps import step
 from mlir_shard.transforms.verified_repetition import verify_repetition
 
 
-@register_pipeline("sdy-propagation-pipeline", "Propagates shardings, with all that comes before and after")
+@register_pipeline("sdy-propagation-pipeline", "Propagates shardings, including import and export")
 def propagation_pipeline(
-    dedup_functions_fully: bool = option(False, "keep one copy of each function, whatever its callers' shardings"),
+    dedup_functions_fully: bool = option(
+        False, "keep one copy of each function, even if its callers' shardings differ"
+    ),
     keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
-    conservative_propagation: bool = option(False, "do not split axes, nor shard what then needs communication"),
+    conservative_propagation: bool = option(False, "do not split axes or shard factors that require communication"),
     op_priorities: tuple[tuple[str, ...], ...] = option(
-        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
+        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or a group of them in braces"
     ),
     debug_sharding_origins: bool = option(False, "attach the origins of shardings"),
     debug_propagation_edge_sharding: bool = option(False, "attach the edges along which shardings propagate"),
-    avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
-    enable_insert_explicit_collectives: bool = option(False, "make reshards everywhere, and collectives of them"),
+    avoid_export_for_partitioning: bool = option(False, "keep the program in a form that can be propagated again"),
+    enable_insert_explicit_collectives: bool = option(
+        False, "insert reshards for all operations and convert them to collectives"
+    ),
     remove_all_gather_reduce_scatter_for_cmv1: bool = option(
-        False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
+        False, "remove all-gathers before and reduce-scatters after a matmul, for a collective matmul"
     ),
     enable_explicit_gather_scatter_batching: bool = option(False, "make batch dimensions of gathers explicit first"),
-    update_non_divisible_input_output_shardings: bool = option(True, "shard inputs and outputs evenly, by full axes"),
+    update_non_divisible_input_output_shardings: bool = option(
+        True, "shard inputs and outputs evenly, by full axes only"
+    ),
     remarks_above: int | None = remarks_above(),
-    inline_meshes: bool = option(False, "have shardings hold their meshes, and no definitions of meshes"),
-    module_dump_directory: str = option("", "where to write the modules between the stages"),
+    inline_meshes: bool = option(False, "inline meshes in shardings and erase their definitions"),
+    module_dump_directory: str = option("", "the directory to dump the modules between the stages to"),
 ) -> str:
     """Runs the import pipeline, makes calls transparent, propagates by user priorities, turns calls into functions
     again, and runs the export pipeline. Functions are copied for each call, and imported, unless
@@ -96,9 +102,9 @@ def propagation_pipeline(
 _PATTERNS_OF_SDY = tuple(sorted({pattern.label for pattern in PATTERNS if pattern.label.startswith("sdy-")}))
 
 
-@register_pipeline("shard-propagate", "Decides the sharding of every tensor from a few annotations")
+@register_pipeline("shard-propagate", "Infers the sharding of every tensor from a few annotations")
 def shard_propagate(
-    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication"),
+    conservative_propagation: bool = option(False, "do not split axes or shard factors that require communication"),
     verify_repetition: bool = verify_repetition(),
 ) -> str:
     """Inlines calls, imports upstream's `shard` annotations and sdy's constraints and groups, propagates shardings by

@@ -91,7 +91,7 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
 def _sharding(reader: ModuleReader, state: int) -> TensorSharding:
     sharding = reader.graph.table[state]
     if sharding is None:
-        raise ValueError("propagation took a sharding away")
+        raise ValueError("propagation removed a sharding")
     return sharding
 
 
@@ -102,13 +102,13 @@ Observer = Callable[[ModuleReader, Sequence[int], Record[int]], None]
 class PropagationPass(ModulePass):
     """A pass that propagates by a plan."""
 
-    keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, given and found, as attributes")
+    keep_sharding_rules: bool = option(False, "keep the sharding rules of ops, both given and inferred, as attributes")
     keep_particular_rules: bool = option(
-        False, "keep, as attributes, the rules that are given and those found that depend on the ops around"
+        False, "keep, as attributes, given sharding rules and inferred ones that depend on neighbouring ops"
     )
-    conservative_propagation: bool = option(False, "do not split axes, nor shard factors that then need communication")
+    conservative_propagation: bool = option(False, "do not split axes or shard factors that require communication")
     debug_sharding_origins: bool = option(False, "attach the origins of the sharding of each tensor")
-    debug_propagation_edge_sharding: bool = option(False, "attach the steps in which axes went through each op")
+    debug_propagation_edge_sharding: bool = option(False, "attach the steps in which axes propagate through each op")
     verify_repetition: bool = verify_repetition()
 
     observers: ClassVar[tuple[Observer, ...]] = ()
@@ -180,10 +180,10 @@ def _reject_unsupported_types(ops: Iterable[Any]) -> None:
         for number, result in enumerate(op.results):
             type_ = result.type
             if isinstance(type_, ir.TupleType):
-                raise PassFailure(f"propagation does not look into tuples, but a result has type {type_}", op)
+                raise PassFailure(f"propagation does not support tuples, but a result has type {type_}", op)
             if is_dynamic(type_):
-                why = f"propagation needs static shapes, but result {number} has type {type_}"
-                advice = "give the program sizes with shard-run --shape, or --shard-make-static"
+                why = f"propagation requires static shapes, but result {number} has type {type_}"
+                advice = "set sizes with shard-run --shape or --shard-make-static"
                 raise PassFailure(f"'{op.name}' op: {why}; {advice}", op)
 
 
@@ -258,7 +258,9 @@ class AggressivePropagate(PropagationPass):
     name = "sdy-aggressive-propagate"
     summary = "Runs the aggressive sharding propagation algorithm"
 
-    propagation_strategy: str = option("aggressive", "what resolves conflicts, and when", tuple(STRATEGIES))
+    propagation_strategy: str = option(
+        "aggressive", "the strategies that resolve conflicts, in order", tuple(STRATEGIES)
+    )
 
     def plan(self) -> Plan:
         return Plan(STRATEGIES[self.propagation_strategy], conservative=self.conservative_propagation)
@@ -277,9 +279,9 @@ class OpPriorityPropagate(AggressivePropagate):
     name = "sdy-op-priority-propagate"
     summary = "Runs the op-priority propagation algorithm"
 
-    run_op_priority_propagation: bool = option(True, "go by the priorities of ops")
+    run_op_priority_propagation: bool = option(True, "propagate in the order of op priorities")
     op_priorities: tuple[tuple[str, ...], ...] = option(
-        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or several in braces"
+        (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or a group of them in braces"
     )
 
     def plan(self) -> Plan:
@@ -288,7 +290,7 @@ class OpPriorityPropagate(AggressivePropagate):
             order = self._order()
             return replace(plan, phases=phases(order), by_op_name=bool(order))
         if self.op_priorities:
-            raise PassFailure("op-priorities are given, but run-op-priority-propagation=false has them not count")
+            raise PassFailure("op-priorities have no effect with run-op-priority-propagation=false")
         return plan
 
     def _order(self) -> list[tuple[str, ...]]:
@@ -311,7 +313,7 @@ def _check_is_op(name: str) -> None:
     context = ir.Context.current
     if context.allow_unregistered_dialects or name.endswith(".*") or context.is_registered_operation(name):
         return
-    raise PassFailure(f"op-priorities: there is no op '{name}' here: no dialect that is loaded has one of this name")
+    raise PassFailure(f"op-priorities: unknown op '{name}': no loaded dialect registers it")
 
 
 @register

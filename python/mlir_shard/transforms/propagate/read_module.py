@@ -204,7 +204,7 @@ class ModuleReader:
     def _kind_of(self, number: int, shared: bool) -> int:
         signature = self._survey.signature(number)
         if signature.rule is None:
-            raise ValueError(f"'{signature.name}' has no rule of its own")
+            raise ValueError(f"'{signature.name}' has no sharding rule of its own")
         return self._kind(signature, signature.rule, shared)
 
     def _kind(self, signature: Signature, rule: OpShardingRule, shared: bool) -> int:

@@ -33,7 +33,7 @@ class PopulateOpShardingRules(FunctionPass):
     name = "sdy-populate-op-sharding-rules"
     summary = "Populates all registered ops with an OpShardingRuleAttr"
 
-    conservative_propagation: bool = option(False, "leave out factors that need communication to shard")
+    conservative_propagation: bool = option(False, "omit factors whose sharding requires communication")
 
     def run(self, op: Any) -> None:
         rules = rule_cache(RuleOptions(conservative=self.conservative_propagation))
@@ -73,14 +73,14 @@ class ReportUnknownOps(ModulePass):
     """
 
     name = "sdy-report-unknown-ops"
-    summary = "Reports the ops without a sharding rule, which shardings do not propagate through"
+    summary = "Reports ops without a sharding rule, which block propagation"
 
     def run(self, op: Any) -> bool:
         found: dict[tuple[str, str], _Unknown] = {}
         for unknown, reason in _unknown_ops(ModuleArrays(op), rule_cache()):
             found.setdefault((unknown.name, reason), _Unknown(unknown)).count += 1
         for (name, reason), unknown in found.items():
-            ops = "1 op" if unknown.count == 1 else f"{unknown.count} ops, the first of them here"
+            ops = "1 op" if unknown.count == 1 else f"{unknown.count} ops, the first one here"
             remark(f"'{name}' has no sharding rule: {reason} ({ops})", unknown.first)
         return False
 
@@ -128,7 +128,7 @@ def _reason(op: Any) -> str:
     if known is not None:
         return known
     if not has_rule(op):
-        return "none is registered for it"
+        return "no rule is registered for it"
     if not has_static_shapes(op):
         return "it has a dynamic shape"
-    return "the one registered for it knows no way to shard it here"
+    return "its registered rule does not support it here"

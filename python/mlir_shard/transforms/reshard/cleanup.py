@@ -32,7 +32,7 @@ class DropShardingAndMesh(Pass):
 
     name = "sdy-drop-sharding-and-mesh"
     anchor = "builtin.module"
-    summary = "Removes meshes, and shardings from everything but operations of sdy"
+    summary = "Removes meshes, and the shardings of all operations except those of sdy"
 
     def run(self, op: Any) -> None:
         with kept_collectives(op):
@@ -53,7 +53,7 @@ class DropShardingRules(Pass):
 
     name = "sdy-drop-sharding-rules"
     anchor = "func.func"
-    summary = "Drops the sharding rules of operations, custom ones excepted"
+    summary = "Drops the sharding rules of operations, except custom ones"
     needs = (sdy.SHARDING_RULE,)
 
     def run(self, op: Any) -> bool | Changes:
@@ -127,7 +127,7 @@ class RemoveSubAxesInInputOutputShardings(Pass):
 
     name = "sdy-remove-sub-axes-in-input-output-shardings"
     anchor = "builtin.module"
-    summary = "Removes sub-axes, and what comes after them, from open dimensions of inputs and outputs"
+    summary = "Removes sub-axes, and the axes after them, from open dimensions of inputs and outputs"
 
     def run(self, op: Any) -> bool:
         main = main_function(op)
@@ -171,7 +171,7 @@ class BarrierToReshard(Pass):
 
     name = "shard-barrier-to-reshard"
     anchor = "func.func"
-    summary = "Converts propagation barriers into reshards, where their sides are sharded differently"
+    summary = "Converts propagation barriers whose operand and result shardings differ into reshards"
     needs = ("sdy.propagation_barrier",)
 
     def run(self, op: Any) -> bool:

@@ -127,8 +127,8 @@ class CollectivePlans:
             return None
         if axes_difference(source.unreduced_axes, reduced, mesh) != target.unreduced_axes:
             raise ReshardError(
-                f"from {source} to {target}: both have to be unreduced along the same axes; "
-                "sdy-insert-explicit-reshards inserts the reductions before it"
+                f"from {source} to {target}: both must be unreduced along the same axes; "
+                "sdy-insert-explicit-reshards inserts the required reductions"
             )
         if mesh == target_mesh:
             # Two names of one mesh: nothing moves, and no collective leads from one name to the other.

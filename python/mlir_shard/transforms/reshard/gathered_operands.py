@@ -50,7 +50,7 @@ def _blocking_dim(
         if after.sharded_size(meshes_of[1]) >= before.sharded_size(meshes_of[0]):
             continue
         if not set(rule.need_replication_factors).isdisjoint(mapping.factor_indices):
-            return dim, "which its sharding rule needs unsharded"
+            return dim, "which its sharding rule requires to be unsharded"
         if not set(rule.permutation_factors).isdisjoint(mapping.factor_indices):
             return dim, "along which it moves elements to other devices"
     return None
@@ -78,6 +78,6 @@ def note_detour(
             return
         after = collective.attributes["out_sharding"].maybe_downcast().value
         if collective.name == "sdy.all_gather" and size(after) > largest:
-            what = f"gathers its operand to {after} on the way from {ends[0]} to {ends[1]}"
-            gathers.add(reshard, f"{what}, as the plan has nothing cheaper", size(after) - size(before))
+            what = f"gathers its operand to {after} in the reshard from {ends[0]} to {ends[1]}"
+            gathers.add(reshard, f"{what}, as no cheaper plan was found", size(after) - size(before))
         before = after

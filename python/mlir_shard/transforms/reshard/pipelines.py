@@ -14,23 +14,25 @@ from mlir_shard.transforms.pipeline_steps import Dumps, step
 from mlir_shard.transforms.verified_repetition import verify_repetition
 
 
-@register_pipeline("sdy-export-pipeline", "Finishes what propagation has left, and makes changes of sharding explicit")
+@register_pipeline("sdy-export-pipeline", "Cleans up after propagation, and makes changes of sharding explicit")
 def export_pipeline(
-    avoid_export_for_partitioning: bool = option(False, "leave the program such that it can be propagated again"),
-    enable_insert_explicit_collectives: bool = option(False, "make reshards everywhere, and collectives of them"),
+    avoid_export_for_partitioning: bool = option(False, "keep the program in a form that can be propagated again"),
+    enable_insert_explicit_collectives: bool = option(
+        False, "insert reshards for all operations and convert them to collectives"
+    ),
     remove_all_gather_reduce_scatter_for_cmv1: bool = option(
-        False, "leave all-gathers before and reduce-scatters after a matmul to the matmul"
+        False, "remove all-gathers before and reduce-scatters after a matmul, for a collective matmul"
     ),
     keep_sharding_rules: bool = option(False, "keep the sharding rules of operations as attributes"),
-    dump_sharding_origins: bool = option(False, "move the origins of shardings that edges have"),
-    dump_propagation_edges: bool = option(False, "move the steps of propagation that edges have"),
+    dump_sharding_origins: bool = option(False, "keep the origins of the shardings of edges"),
+    dump_propagation_edges: bool = option(False, "keep the propagation steps of edges"),
     update_non_divisible_input_output_shardings: bool = option(
-        True, "shard inputs and outputs evenly, by undivided axes"
+        True, "shard inputs and outputs evenly, by full axes only"
     ),
     remarks_above: int | None = remarks_above(),
-    inline_meshes: bool = option(True, "have shardings hold their meshes, and no definitions of meshes"),
-    dump_directory: str = option("", "where to write the modules between the stages"),
-    dump_index: int = option(0, "the number of the first file written"),
+    inline_meshes: bool = option(True, "inline meshes in shardings and erase their definitions"),
+    dump_directory: str = option("", "the directory to dump the modules between the stages to"),
+    dump_index: int = option(0, "the number of the first dumped file"),
 ) -> str:
     """Merges constants, sinks data-flow edges, converts constraints to reshards, makes the shardings of inputs and
     outputs even, and closes all shardings; then inserts reshards, or collectives, where operations need them."""
@@ -79,17 +81,17 @@ def _collectives(dumps: Dumps, bound: int | str) -> list[str]:
     ]
 
 
-@register_pipeline("shard-reshard", "Makes every change of sharding collectives, the cheapest there are")
+@register_pipeline("shard-reshard", "Converts every change of sharding to collectives of minimum cost")
 def shard_reshard(
     planner: Literal["shardy", "optimal"] = option(
-        "optimal", "whose reshards and collectives: Shardy's, or the cheapest"
+        "optimal", "the planner of reshards and collectives: Shardy's algorithm, or minimum cost"
     ),
     objective: Literal["bytes", "time", "memory"] | None = option(
-        None, "what the cheapest minimize (default: the objective of `costs`, or time)"
+        None, "the cost that planner=optimal minimizes (default: the objective of `costs`, or time)"
     ),
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes"),
-    direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best"),
-    assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have"),
+    direct_exchange: bool = option(False, "keep reshards for which a direct exchange is cheapest"),
+    assumed_size: int = option(1024, "the assumed size of dynamic dimensions"),
     remarks_above: int | None = remarks_above(),
     verify_repetition: bool = verify_repetition(),
 ) -> str:

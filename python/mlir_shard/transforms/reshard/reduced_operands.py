@@ -37,8 +37,8 @@ def common_unreduced(results: list[TensorSharding | None]) -> TensorSharding | N
     for index, other in enumerate(results):
         if unreduced_axes(other) != unreduced_axes(first):
             raise ReshardError(
-                f"result {index} is {_spelled(other)}, result 0 is {_spelled(first)}: "
-                "they have to be unreduced along the same axes"
+                f"result {index} is {_spelled(other)}, but result 0 is {_spelled(first)}: results must be unreduced "
+                "along the same axes"
             )
     return first
 
@@ -52,7 +52,7 @@ def check_terminator(op: Any) -> None:
     """Raises ReshardError if an op with an unreduced operand and without results is not a terminator."""
     block = op.block
     if block.operations[len(block.operations) - 1].operation != op:
-        raise ReshardError("an operand is unreduced, and there is no result that could be: reshard the operand before")
+        raise ReshardError("an operand is unreduced, but the op has no result that can be: reshard the operand first")
 
 
 def _reduced_by_collective(op: Any) -> Axes:

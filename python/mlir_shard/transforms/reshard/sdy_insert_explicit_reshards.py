@@ -52,7 +52,9 @@ class InsertExplicitReshards(Pass):
     summary = "Inserts explicit reshards to make all operations have compatible shardings"
 
     enable_full_version: bool = option(False, "insert reshards on all ops that have a sharding rule")
-    planner: Literal["shardy", "optimal"] = option("shardy", "whose choice of where: Shardy's, or the cheapest")
+    planner: Literal["shardy", "optimal"] = option(
+        "shardy", "the planner of reshards: Shardy's algorithm, or minimum cost"
+    )
 
     remarks_above: int | None = remarks_above()
     verify_repetition: bool = verify_repetition()

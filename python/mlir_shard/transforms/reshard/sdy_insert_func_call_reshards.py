@@ -24,7 +24,7 @@ class InsertFuncCallReshards(Pass):
 
     name = "sdy-insert-func-call-reshards"
     anchor = "builtin.module"
-    summary = "Inserts reshards where calls and functions disagree on the shardings of results"
+    summary = "Inserts reshards where the result shardings of calls and functions differ"
     needs = ("func.call",)
 
     def run(self, op: Any) -> bool | Changes:

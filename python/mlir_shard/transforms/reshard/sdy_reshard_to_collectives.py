@@ -49,14 +49,16 @@ class ReshardToCollectives(Pass):
     summary = "Converts reshards into collectives"
     needs = ("sdy.reshard",)
 
-    keep_redundant_reshards: bool = option(False, "leave the reshards between equal shardings")
-    planner: Literal["shardy", "optimal"] = option("shardy", "whose collectives: Shardy's, or the cheapest")
+    keep_redundant_reshards: bool = option(False, "keep reshards between equal shardings")
+    planner: Literal["shardy", "optimal"] = option(
+        "shardy", "the planner of collectives: Shardy's algorithm, or minimum cost"
+    )
     objective: Literal["bytes", "time", "memory"] | None = option(
-        None, "what the cheapest minimize (default: the objective of `costs`, or time)"
+        None, "the cost that planner=optimal minimizes (default: the objective of `costs`, or time)"
     )
     costs: str = option("", "a TOML or JSON file with the latency and bandwidth of mesh axes, for planner=optimal")
-    direct_exchange: bool = option(False, "leave reshards that a direct exchange serves best, for planner=optimal")
-    assumed_size: int = option(1024, "the size that dynamic dimensions are taken to have, for planner=optimal")
+    direct_exchange: bool = option(False, "keep reshards for which a direct exchange is cheapest, for planner=optimal")
+    assumed_size: int = option(1024, "the assumed size of dynamic dimensions, for planner=optimal")
 
     remarks_above: int | None = remarks_above()
 
@@ -74,7 +76,7 @@ class ReshardToCollectives(Pass):
 
     def _optimal(self, op: Any) -> OptimalPlans:
         if self.assumed_size <= 0:
-            raise PassFailure(f"assumed-size is a positive number of elements, not {self.assumed_size}", op)
+            raise PassFailure(f"assumed-size must be a positive number of elements, got {self.assumed_size}", op)
         model = shared((CostModel, self.costs), lambda: _cost_model(self.costs, op))
         if self.costs:
             _check_links(model, self.costs, op)

@@ -51,8 +51,8 @@ def _nothing(type_: Any, op: Any) -> Any:
         and (stablehlo.has_zero(type_.element_type) or isinstance(type_.element_type, ir.IndexType))
     ):
         raise PassFailure(
-            f"'{op.name}' op cannot run on one device only: there is no constant zero of type {type_} "
-            "for the others, which takes a static shape and elements that are integers or floats",
+            f"'{op.name}' op cannot run on a single device: the other devices need a zero of type {type_}, which "
+            "requires a static shape and integer or floating-point elements",
             op,
         )
     return stablehlo.splat(type_, 0)
@@ -76,9 +76,9 @@ class ResolveSingleDeviceSharding(Pass):
 
     name = "sdy-resolve-single-device-sharding"
     anchor = "func.func"
-    summary = "Has operations on a single device run under a condition on the device"
+    summary = "Wraps operations on a single device in a conditional on the device"
 
-    replica_count: int = option(1, "the number of replicas; more than 1 are told apart by replica_id")
+    replica_count: int = option(1, "the number of replicas; if greater than 1, replica_id identifies a device")
     partition_count: int = option(1, "the number of partitions")
 
     def run(self, op: Any) -> bool:
@@ -127,14 +127,14 @@ def _device(op: Any, meshes: Mapping[str, Mesh]) -> int | None:
             spread = spread if sharding.is_fully_replicated else sharding
         elif found is not None and device != found:
             raise PassFailure(
-                f"'{op.name}' op has results on the devices {found} and {device}: one device computes all of them", op
+                f"'{op.name}' op has results on the devices {found} and {device}: all results must be on one device", op
             )
         else:
             found = device
     if found is not None and spread is not None:
         raise PassFailure(
-            f"'{op.name}' op has a result on device {found} and another one sharded as {spread}: "
-            "what one device computes has to be on it, or replicated",
+            f"'{op.name}' op has a result on device {found} and another one sharded as {spread}: all results must "
+            "be on this device, or replicated",
             op,
         )
     return found

@@ -41,7 +41,7 @@ class DeclarePartialSums(Pass):
 
     name = "shard-declare-partial-sums"
     anchor = "func.func"
-    summary = "Declares unreduced what collectives of the program reduce"
+    summary = "Marks operands that collectives reduce as unreduced"
 
     def run(self, op: Any) -> bool:
         is_changed = False
@@ -73,15 +73,15 @@ def _check(collective: Any, missing: Axes, mesh: Mesh, meshes: Mapping[str, Mesh
     listed = ", ".join(map(str, left or missing))
     if left:
         raise PassFailure(
-            f"'{collective.name}' op reduces along {listed}, along which its operand is not unreduced: declare "
-            f"the operand unreduced={{{listed}}} where it is a partial value, or remove the reduction",
+            f"'{collective.name}' op reduces along {listed}, but its operand is not unreduced there: declare the "
+            f"operand unreduced={{{listed}}} if it is a partial value, or remove the reduction",
             collective,
         )
     if maker is not None and (made := reduction_op(maker)) is not _kind(collective):
-        what = "no reduction of sdy" if made is None else made.value
+        what = "a reduction that sdy does not support" if made is None else made.value
         raise PassFailure(
-            f"'{collective.name}' op reduces by {_kind(collective).value} along {listed}, and '{maker.name}' leaves "
-            f"partial values there that {what} combines",
+            f"'{collective.name}' op reduces by {_kind(collective).value} along {listed}, but the partial values of "
+            f"'{maker.name}' require {what}",
             collective,
         )
 
@@ -112,8 +112,8 @@ def _check_declared(maker: Any, meshes: Mapping[str, Mesh]) -> None:
         if left:
             listed = ", ".join(map(str, left))
             raise PassFailure(
-                f"'{maker.name}' op result {index} is declared unreduced along {listed}, but the op neither takes nor "
-                "leaves partial values there: sdy.replicated_to_unreduced makes a replicated value unreduced",
+                f"'{maker.name}' op result {index} is declared unreduced along {listed}, but the op has no partial "
+                "operands or results there: use sdy.replicated_to_unreduced for a replicated value",
                 maker,
             )
 

@@ -101,7 +101,9 @@ def _between(op: Any, source: TensorSharding, target: TensorSharding, sets: Devi
     size = element_size(type_) if isinstance(type_, ir.RankedTensorType) else None
     if size is None or not type_.has_static_shape:
         where = f"from {sets.described(source.mesh_or_ref)} to {sets.described(target.mesh_or_ref)}"
-        raise PassFailure(f"a value of type {result.type} cannot go {where}: only tensors of static shape can", op)
+        raise PassFailure(
+            f"a value of type {result.type} cannot be exchanged {where}: only tensors of static shape are supported", op
+        )
     shape = shape_of(type_)
     try:
         assert before is not None and after is not None, op

@@ -32,7 +32,7 @@ def check_signature(function: Any, meshes: Meshes) -> None:
             if sharding in single:
                 message = f"function {word} {index} cannot have a single-device (maximal) sharding attribute"
                 raise PassFailure(
-                    f"{message}, {sharding}: only what an operation computes can be on one device", function
+                    f"{message}, {sharding}: only results of operations can be on a single device", function
                 )
 
 
@@ -79,7 +79,7 @@ def _device_sharding(op: Any, meshes: Meshes) -> TensorSharding:
             message = (
                 f"has conflicting single-device result shardings, on {found.mesh_text} and on {sharding.mesh_text}"
             )
-            raise PassFailure(f"'{op.name}' {message}: one device computes all results of an operation", op)
+            raise PassFailure(f"'{op.name}' {message}: all results of an operation must be on one device", op)
         found = sharding
     assert found is not None
     return _replicated(0, found.mesh_or_ref)

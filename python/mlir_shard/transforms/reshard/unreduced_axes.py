@@ -105,7 +105,7 @@ class UnreducedAxes:
 
 def _check_operand(op: Any) -> str | None:
     if _sharding(op.operands[0]) is None:
-        return "needs an operand with a sharding, which has the axes along which it is partial"
+        return "requires an operand with a sharding that declares its unreduced axes"
     return None
 
 
@@ -128,8 +128,8 @@ def _difference(sharding: TensorSharding | None, other: TensorSharding | None, w
         return None
     texts = ["{" + ", ".join(map(str, axes)) + "}" for axes in (ours, theirs)]
     return (
-        f"{what[0]} is unreduced along {texts[0]}, but {what[1]} along {texts[1]}: both have to be the same, or an "
-        "sdy.reshard has to come between"
+        f"{what[0]} is unreduced along {texts[0]}, but {what[1]} along {texts[1]}: insert an sdy.reshard between "
+        "them, or use the same axes"
     )
 
 
@@ -166,7 +166,7 @@ class VerifyUnreducedAxes(Pass):
 
     name = "sdy-verify-unreduced-axes"
     anchor = "func.func"
-    summary = "Verifies that unreduced axes are reduced, or passed on"
+    summary = "Verifies that unreduced axes are reduced or forwarded"
 
     def run(self, op: Any) -> bool:
         is_unreduced = any(sharding.unreduced_axes for sharding in analysis(shardings_in, op))

@@ -55,7 +55,7 @@ class ShardExpandMergedDims(FunctionPass):
     """
 
     name = "shard-expand-merged-dims"
-    summary = "Compute on the dimensions that reshapes merge and split again"
+    summary = "Replaces ops on merged dimensions by ops on the dimensions before the merge"
     needs = RESHAPES
 
     def run(self, function: Any) -> bool:
