@@ -6,7 +6,7 @@
 // CHECK-NOT: Traceback
 
 func.func @text(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{the sharding rule of 'broken.text' ('i k, k j -> i j' in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: dim 0 of operand 1 has size 8, but 'i k, k j -> i j' makes it k=4}}
+  // expected-error-re @+1 {{the sharding rule of 'broken.text' ('i k, k j -> i j' in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: dim 0 of operand 1 has size 8, but 'i k, k j -> i j' requires k=4}}
   %0 = "broken.text"(%a, %a) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -22,7 +22,7 @@ func.func @raises(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @nonsense(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(nonsense in {{.*}}broken_rules.py:{{[0-9]+}}) gave str 'i j -> i j', but a rule gives an OpShardingRule or None}}
+  // expected-error-re @+1 {{(nonsense in {{.*}}broken_rules.py:{{[0-9]+}}) returned str 'i j -> i j', but must return an OpShardingRule or None}}
   %0 = "broken.nonsense"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -30,7 +30,7 @@ func.func @nonsense(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @fields(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(fields in {{.*}}broken_rules.py:{{[0-9]+}}) gave a rule with fields of other types than they have to be}}
+  // expected-error-re @+1 {{(fields in {{.*}}broken_rules.py:{{[0-9]+}}) returned a rule with fields of invalid types}}
   %0 = "broken.fields"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -38,7 +38,7 @@ func.func @fields(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @rank(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(rank in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: operand: the mapping [i] has 1 dimensions, but the tensor has 2}}
+  // expected-error-re @+1 {{(rank in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: operand: the mapping [i] has 1 dimensions, but the tensor has 2}}
   %0 = "broken.rank"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -46,7 +46,7 @@ func.func @rank(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @size(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(size in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: dim 1 of operand 0 has size 4, but the rule makes it j=8}}
+  // expected-error-re @+1 {{(size in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: dim 1 of operand 0 has size 4, but the rule makes it j=8}}
   %0 = "broken.size"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -54,7 +54,7 @@ func.func @size(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @factor(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(factor in {{.*}}broken_rules.py:{{[0-9]+}}) does not fit: operand: dim 1: unknown factor p: the rule has 2 factors}}
+  // expected-error-re @+1 {{(factor in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: operand: dim 1: unknown factor p: the rule has 2 factors}}
   %0 = "broken.factor"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }

@@ -155,12 +155,12 @@ def _why(name: str, option_text: str, refused: str) -> str:
     bad = _BAD_VALUE.search(refused)
     if bad:
         no_member = re.match(r"Cannot find option named ('.*')", bad.group(2))
-        reason = f"{no_member.group(1)} is none of its values" if no_member else bad.group(2).rstrip("!")
+        reason = f"{no_member.group(1)} is not one of its values" if no_member else bad.group(2).rstrip("!")
         return f"option '{bad.group(1)}' of '{name}': {reason}"
     if _UNREGISTERED.search(refused):
         inner = _UNREGISTERED.findall(refused)[0]
-        return f"'{inner}' is not a pass of the host" + ("" if inner == name else f" (in the options of '{name}')")
-    return f"'{name}' does not take the options '{option_text}'"
+        return f"'{inner}' is not a registered host pass" + ("" if inner == name else f" (in the options of '{name}')")
+    return f"invalid options '{option_text}' for '{name}'"
 
 
 def run(text: str, op: Any, *, verify_each: bool) -> None:

@@ -100,7 +100,7 @@ def declared(name: str, type_: Any, field: dataclasses.Field[Any]) -> Option:
     """
     declaration = field.metadata.get(_METADATA, Declaration("", None))
     if field.default is dataclasses.MISSING:
-        raise TypeError(f"option '{name}' has no default value: every option needs one")
+        raise TypeError(f"option '{name}' must have a default value")
     if not _is_readable(type_):
         raise TypeError(
             f"option '{name}' has type {_spelling(type_)}, which cannot be read from text: "
@@ -134,14 +134,14 @@ def _read_option(chosen: Option, text: str | None, owner: str, offset: int) -> A
     except ValueError:
         shown = "nothing" if text is None else f"'{text}'"
         raise OptionError(
-            f"option '{chosen.name}' of '{owner}' takes {chosen.type_text}, not {shown}", offset
+            f"option '{chosen.name}' of '{owner}' expects {chosen.type_text}, got {shown}", offset
         ) from None
     if chosen.choices is not None:
         for one in value if isinstance(value, tuple) else (value,):
             if one is not None and one not in chosen.choices:
                 raise OptionError(
-                    f"option '{chosen.name}' of '{owner}' takes {alternatives(chosen.choices)}, not '{one}'"
-                    f"{did_you_mean(one, chosen.choices)}",
+                    f"option '{chosen.name}' of '{owner}' expects {alternatives(chosen.choices)}, got "
+                    f"'{one}'{did_you_mean(one, chosen.choices)}",
                     offset,
                 )
     return value
@@ -167,7 +167,7 @@ def split_options(text: str) -> Iterator[tuple[str, str | None, int]]:
             at += 1
         name = text[start:at]
         if not name:
-            raise OptionError("an option needs a name before '='", start)
+            raise OptionError("expected an option name before '='", start)
         if at == len(text) or text[at] != "=":
             yield name, None, start
             continue
@@ -194,7 +194,7 @@ def skip_group(text: str, start: int) -> int:
         if text[at] == closing:
             return at + 1
         at = skip_group(text, at) if closing == "}" and text[at] in _CLOSING else at + 1
-    raise OptionError(f"the {text[start]} has no {closing} that closes it", start)
+    raise OptionError(f"expected {closing} to match the {text[start]}", start)
 
 
 def without_delimiters(text: str) -> str:

@@ -225,16 +225,16 @@ def _parameters_as_options(build: Callable[..., Any]) -> tuple[Option, ...]:
         default = parameter.default
         field = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
         if default is inspect.Parameter.empty:
-            raise TypeError(f"parameter '{parameter.name}' has no default value: every option needs one")
+            raise TypeError(f"parameter '{parameter.name}' must have a default value")
         options.append(declared(parameter.name, types.get(parameter.name, str), field))
     return tuple(options)
 
 
 def _check_name(name: str, spelling: str, declaration: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise RegistrationError(f"{spelling}: the name {name!r} is not lower case words apart by dashes")
+        raise RegistrationError(f"{spelling}: invalid name {name!r}: expected lower-case words separated by dashes")
     if not _is_in(declaration.__module__, OWN_PACKAGE) and name in _built_in():
-        raise RegistrationError(f"{spelling}: '{name}' is the name of a built-in pass or pipeline: take another one")
+        raise RegistrationError(f"{spelling}: '{name}' is the name of a built-in pass or pipeline: choose another name")
     pipeline = _pipelines.get(name)
     other = _passes.get(name) or (pipeline.build if pipeline else None)
     if other is None or other is declaration:
@@ -242,7 +242,7 @@ def _check_name(name: str, spelling: str, declaration: Any) -> None:
     taken = f"{other.__module__}.{other.__qualname__}"
     # A module that is loaded again declares its passes again.
     if taken != spelling:
-        raise RegistrationError(f"{spelling}: the name '{name}' is taken by {taken}")
+        raise RegistrationError(f"{spelling}: the name '{name}' is already used by {taken}")
 
 
 @functools.cache

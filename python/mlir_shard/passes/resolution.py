@@ -36,7 +36,7 @@ class NestingError(PipelineError):
     """An error of a pass or pipeline that runs on `wanted`, nested in `anchor`; `what` is "pass" or "pipeline"."""
 
     def __init__(self, what: str, name: str, wanted: str, anchor: str, text: str = "", offset: int = 0) -> None:
-        where = f"take it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({name})"
+        where = f"move it out of {anchor}(...)" if wanted == MODULE else f"write {wanted}({name})"
         super().__init__(f"{what} '{name}' runs on {wanted}, not on {anchor}: {where}", text, offset)
         self._of = (what, name, wanted, anchor)
 
@@ -112,7 +112,7 @@ class _Reader:
         self.skip_space()
         word = _WORD.match(self.text, self.at)
         if word is None:
-            raise self.error("expected the name of a pass or of an operation")
+            raise self.error("expected the name of a pass or an operation")
         self.at = word.end()
         options, options_offset = "", 0
         if self.text[self.at : self.at + 1] == "{":
@@ -127,7 +127,7 @@ class _Reader:
             return Element(word.group(), word.start(), options, options_offset)
         if options:
             self.at = options_offset
-            raise self.error(f"'{word.group()}' encloses passes, so it takes no options")
+            raise self.error(f"'{word.group()}' contains passes and cannot have options")
         children = self.elements()
         if not self.take(")"):
             raise self.error(f"expected ')' after the passes of '{word.group()}'")
@@ -165,7 +165,7 @@ def from_text(text: str) -> Nest:
     """
     elements = parse(text)
     if len(elements) != 1 or elements[0].children is None:
-        raise PipelineError(f"a pipeline starts with the operation it runs on: {MODULE}({text.strip()})", text)
+        raise PipelineError(f"the pipeline must be wrapped in the operation it runs on: {MODULE}({text.strip()})", text)
     return _nest(elements[0], text, ())
 
 
@@ -208,13 +208,17 @@ def _resolve_all(passes: Iterable[Pass | str], anchor: str, active: tuple[str, .
                 else:
                     yield from _resolve(element, one, anchor, active)
         else:
-            raise PipelineError(f"a pipeline consists of passes and texts, not of {one!r}")
+            raise PipelineError(f"a pipeline must consist of passes and pipeline texts, got {one!r}")
 
 
 def _nest(element: Element, text: str, active: tuple[str, ...]) -> Nest:
     if "." not in element.name and element.name != ANY:
         is_pass = is_known(element.name)
-        what = "is a pass, so it encloses none" if is_pass else "is not an operation, as an anchor such as func.func is"
+        what = (
+            "is a pass and cannot contain passes"
+            if is_pass
+            else ("is not an operation: expected an anchor such as func.func")
+        )
         raise PipelineError(f"'{element.name}' {what}", text, element.offset)
     steps: list[Step] = []
     for child in element.children or ():

@@ -250,7 +250,7 @@ class _Run:
             deepest = too_deep(op) if isinstance(exception, RecursionError) else None
             if deepest is not None:
                 inner, depth = deepest
-                message = f"'{inner.name}' op is inside {depth} regions, too deep for pass '{one.name}'"
+                message = f"'{inner.name}' op is nested in {depth} regions, too deep for pass '{one.name}'"
                 self._emit(diagnostic.at("error", message, inner.location))
                 return False
             # The pass has a bug, and the next operation would probably show it again.

@@ -61,8 +61,8 @@ class RuleBuilder:
         operand_dims = (*operand_dims, *self._unrelated)
         if len(operand_dims) != len(self._operands) or len(result_dims) != len(self._results):
             raise ValueError(
-                f"a factor names a dimension, or None, for each of {len(self._operands)} operands and "
-                f"{len(self._results)} results, not {len(operand_dims)} and {len(result_dims)}"
+                f"a factor must name a dimension, or None, for each of {len(self._operands)} operands and "
+                f"{len(self._results)} results, got {len(operand_dims)} and {len(result_dims)}"
             )
         factor = self._new(size, type_, blocked)
         for mapping, dim in zip(chain(self._operands, self._results), chain(operand_dims, result_dims), strict=True):

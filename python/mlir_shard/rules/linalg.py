@@ -21,7 +21,7 @@ from mlir_shard.sharding.rule import FactorType, OpShardingRule
 without_rule(
     "linalg.index",
     "linalg.yield",
-    because="it stands in the body of a structured op, whose loops it follows",
+    because="it is in the body of a structured op, whose rule covers it",
 )
 
 

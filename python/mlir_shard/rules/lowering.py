@@ -52,13 +52,15 @@ def lowering(*names: str, pipeline: str | None = None) -> Callable[[LoweringFunc
     """
     check_op_names(names)
     if not names:
-        raise RegistrationError("a lowering is for ops: give their names")
+        raise RegistrationError("a lowering must name at least one op")
     if pipeline is not None:
         _by_name.update(dict.fromkeys(names, Lowering(pipeline=pipeline)))
 
     def register(function: LoweringFunction) -> LoweringFunction:
         if pipeline is not None:
-            raise RegistrationError(f"the lowering of {', '.join(names)} is the pipeline '{pipeline}', not a function")
+            raise RegistrationError(
+                f"the lowering of {', '.join(names)} is the pipeline '{pipeline}' and cannot be a function too"
+            )
         check_takes(LOWERING, function, "op")
         _by_name.update(dict.fromkeys(names, Lowering(function)))
         return function

@@ -60,11 +60,11 @@ class BlockedTensor:
 
 
 def _no_mirror(value: Any, axes: Sequence[int]) -> Any:
-    raise PartitionError("shards cannot be exchanged here")
+    raise PartitionError("shards cannot be exchanged in this context")
 
 
 def _no_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any) -> Any:
-    raise PartitionError("there is no table of devices here")
+    raise PartitionError("a table of devices is not available in this context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Blocks:
     def check_known(self) -> None:
         """Raises PartitionError if the caller has not given the shardings of the tensors around the op."""
         if not self.results:
-            raise PartitionError("it is not known here how its tensors are in blocks")
+            raise PartitionError("the shardings of its tensors are not known in this context")
 
     def operand_size(self, number: int, dim: int) -> int:
         """Returns the size of a dimension of an operand, without padding of its shards; the rule has to be known."""

@@ -107,7 +107,7 @@ def sharding_rule(
     """
     check_op_names(names)
     if not names and when is None:
-        raise RegistrationError("a sharding rule is for ops: give their names, or `when` it is theirs")
+        raise RegistrationError("a sharding rule must name at least one op, or have a predicate `when`")
     keys = (("`context_key`", context_key), ("`computing_context_key`", computing_context_key))
     for role, asked in (("predicate `when`", when), *keys):
         if asked is not None:
@@ -212,21 +212,19 @@ def _ask(op: Any, entry: Entry, options: RuleOptions) -> OpShardingRule | None:
     checked = _checked(op, rule, origin)
     violation = check_factor_sizes(rule, *_shapes(op))
     if violation:
-        raise RuleError(op, f"{origin()} does not fit: {violation}")
+        raise RuleError(op, f"{origin()} does not match the op: {violation}")
     return checked
 
 
 def _checked(op: Any, rule: Any, origin: Callable[[], str]) -> OpShardingRule:
     if not isinstance(rule, OpShardingRule):
-        raise RuleError(op, f"{origin()} gave {_shown(rule)}, but a rule gives an OpShardingRule or None")
+        raise RuleError(op, f"{origin()} returned {_shown(rule)}, but must return an OpShardingRule or None")
     try:
         violation = check_op_sharding_rule(rule, *_shapes(op))
     except (AttributeError, TypeError) as error:
-        raise RuleError(
-            op, f"{origin()} gave a rule with fields of other types than they have to be: {error}"
-        ) from error
+        raise RuleError(op, f"{origin()} returned a rule with fields of invalid types: {error}") from error
     if violation:
-        raise RuleError(op, f"{origin()} does not fit: {violation}")
+        raise RuleError(op, f"{origin()} does not match the op: {violation}")
     return rule
 
 
@@ -295,11 +293,11 @@ def check_order(groups: Iterable[Group]) -> None:
     seen: set[str] = set()
     for group in groups:
         if not group:
-            raise RegistrationError("a group of ops that propagate together has at least one")
+            raise RegistrationError("a group of ops that propagate together must not be empty")
         check_op_names(group)
         for name in group:
             if name in seen:
-                raise RegistrationError(f"'{name}' is given twice, but an op has one place in the order")
+                raise RegistrationError(f"'{name}' is given twice, but an op can have only one place in the order")
             seen.add(name)
 
 

@@ -19,13 +19,13 @@ from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
 register_elementwise("arith.*")
-without_rule("arith.constant", because="it has no operand: its users decide")
+without_rule("arith.constant", because="it has no operands: its users determine its sharding")
 register_elementwise("math.*")
 register_elementwise("complex.*")
-without_rule("complex.constant", because="it has no operand: its users decide")
-without_rule("ml_program.*", because="it reads or writes a global, or holds code: no two tensors are related by it")
-without_rule("shape.*", because="its tensors are extents of shapes, which every device needs all of")
-without_rule("bufferization.*", because="it works on memory, which is not sharded")
+without_rule("complex.constant", because="it has no operands: its users determine its sharding")
+without_rule("ml_program.*", because="it reads or writes a global, or contains code, and does not relate tensors")
+without_rule("shape.*", because="its tensors are extents of shapes, which every device needs entirely")
+without_rule("bufferization.*", because="it operates on memory, which is not sharded")
 
 
 @sharding_rule("bufferization.alloc_tensor", "bufferization.materialize_in_destination")
@@ -46,7 +46,7 @@ register_elementwise(
         "lgamma mulhi next_after polygamma sinh square tan zeta",
     ),
 )
-without_rule("chlo.constant", because="it has no operand: its users decide")
+without_rule("chlo.constant", because="it has no operands: its users determine its sharding")
 
 
 @sharding_rule(
@@ -91,7 +91,7 @@ without_rule(
         "data_flow_edge func_data_flow_edge manual_computation named_computation propagation_barrier return "
         "sharding_group",
     ),
-    because="propagation knows how shardings go through it",
+    because="propagation handles it without a rule",
 )
 without_rule(
     *op_names(
@@ -99,7 +99,7 @@ without_rule(
         "all_gather all_reduce all_slice all_to_all collective_permute reduce_scatter replicated_to_unreduced reshard "
         "sharded_to_unreduced",
     ),
-    because="it changes the sharding of its operand to the one it says",
+    because="it changes the sharding of its operand to a given one",
 )
 without_rule("sdy.constant", "sdy.mesh", because="it has no operand")
 # Their shapes are only in their types.

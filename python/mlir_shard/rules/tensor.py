@@ -19,11 +19,13 @@ from mlir_shard.rules.windows import dim_of, moving_windows
 from mlir_shard.sharding.rule import FactorType, OpShardingRule, TensorMapping
 
 register_elementwise("tensor.bitcast", "tensor.cast")
-without_rule("tensor.empty", "tensor.splat", because="no operand is a tensor: its users decide")
-without_rule("tensor.from_elements", "tensor.generate", because="no operand is a tensor: its users decide")
+without_rule("tensor.empty", "tensor.splat", because="it has no tensor operands: its users determine its sharding")
+without_rule(
+    "tensor.from_elements", "tensor.generate", because=("it has no tensor operands: its users determine its sharding")
+)
 without_rule("tensor.extract", because="its result is one element, which has no dimension to shard")
 without_rule("tensor.dim", "tensor.rank", because="its result is a size, which has no dimension to shard")
-without_rule("tensor.parallel_insert_slice", because="it has no result: it stands in the terminator of a loop")
+without_rule("tensor.parallel_insert_slice", because="it has no results: it is in the terminator of a loop")
 without_rule("tensor.yield", because="it is a terminator")
 
 

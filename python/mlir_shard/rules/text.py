@@ -66,7 +66,7 @@ class RuleText:
             ("result", self.results, result_shapes),
         ):
             if len(given_tensors) != len(given):
-                raise RuleTextError(f"'{self.text}' has {len(given_tensors)} {kind}s, but there are {len(given)}")
+                raise RuleTextError(f"'{self.text}' has {len(given_tensors)} {kind}s, but {len(given)} are given")
         shapes = [tuple(shape) for shape in (*operand_shapes, *result_shapes)]
         tensors = _without_ellipses(self, shapes)
         known = _Sizes(self.text, dict(sizes or {}))
@@ -88,7 +88,7 @@ def parse_rule(text: str) -> RuleText:
         body = body[: match.start()]
     sides = body.split("->")
     if len(sides) != 2:
-        raise RuleTextError(f"'{text}' is not a rule: it has {len(sides) - 1} '->', not one before the results")
+        raise RuleTextError(f"invalid rule '{text}': expected one '->' before the results, got {len(sides) - 1}")
     operands, results = (tuple(_tensor(tensor, text) for tensor in side.split(",")) for side in sides)
     rule = RuleText(text, operands, results, tuple(marks))
     _check(rule)
@@ -112,7 +112,9 @@ class TextRule:
                 dict(self.sizes),
             )
         except RuleTextError as error:
-            raise RuleError(op, f"the sharding rule of '{op.name}' ({self.place}) does not fit: {error}") from error
+            raise RuleError(
+                op, f"the sharding rule of '{op.name}' ({self.place}) does not match the op: {error}"
+            ) from error
 
 
 def rule_from_text(text: str, place: str = "from text", /, **sizes: int) -> TextRule:
@@ -122,14 +124,14 @@ def rule_from_text(text: str, place: str = "from text", /, **sizes: int) -> Text
     text is not a rule, or has no factor of one of the sizes; the function raises RuleError if an op does not fit it.
     """
     if not isinstance(text, str):
-        raise RuleTextError(f"{text!r} is not a rule: a text like 'i k, k j -> i j' is")
+        raise RuleTextError(f"invalid rule {text!r}: expected a text such as 'i k, k j -> i j'")
     parsed = parse_rule(text)
     factors = _factors((*parsed.operands, *parsed.results))
     for name, size in sizes.items():
         if name not in factors:
-            raise RuleTextError(f"'{text}' has no factor '{name}', whose size is given")
+            raise RuleTextError(f"a size is given for '{name}', which is not a factor of '{text}'")
         if not isinstance(size, int) or size < 1:
-            raise RuleTextError(f"factor '{name}' of '{text}' has the size {size!r}, which is not a positive number")
+            raise RuleTextError(f"factor '{name}' of '{text}' must have a positive integer size, got {size!r}")
     return TextRule(parsed, tuple(sizes.items()), place)
 
 
@@ -142,7 +144,7 @@ def _tensor(tensor: str, text: str) -> tuple[Dim, ...]:
         if match is None:
             found = tensor[position:].split()[0]
             expected = "a word, several in parentheses, '1', '_' or '...'"
-            raise RuleTextError(f"'{text}' is not a rule: '{found}' is not a dimension: expected {expected}")
+            raise RuleTextError(f"invalid rule '{text}': '{found}' is not a dimension: expected {expected}")
         dims.append(tuple(match[0].strip(" \t\n()").split()))
         position = match.end()
     return tuple(dims)
@@ -160,23 +162,31 @@ def _check(rule: RuleText) -> None:
         names = [factor for dim in tensor for factor in dim if factor not in ("1", "_")]
         for factor in names:
             if names.count(factor) > 1:
-                raise RuleTextError(f"'{rule.text}' is not a rule: '{factor}' is twice in {rule.name_of(number)}")
+                raise RuleTextError(
+                    f"invalid rule '{rule.text}': factor '{factor}' occurs twice in {rule.name_of(number)}"
+                )
         if _ELLIPSIS in tensor[1:]:
-            raise RuleTextError(f"'{rule.text}' is not a rule: '...' is not in front in {rule.name_of(number)}")
+            raise RuleTextError(
+                f"invalid rule '{rule.text}': '...' must be the first dimension of {rule.name_of(number)}"
+            )
     known, typed = _factors(tensors), dict[str, str]()
     for type_, factors in rule.marks:
         if type_ not in _TYPES:
-            raise RuleTextError(f"'{rule.text}' is not a rule: '{type_}' is not a factor type: {', '.join(_TYPES)} are")
+            raise RuleTextError(
+                f"invalid rule '{rule.text}': unknown factor type '{type_}': expected one of {', '.join(_TYPES)}"
+            )
         for factor in factors:
             if factor not in known:
-                raise RuleTextError(f"'{rule.text}' is not a rule: {type_} factor '{factor}' is in no tensor")
+                raise RuleTextError(
+                    f"invalid rule '{rule.text}': {type_} factor '{factor}' does not occur in any tensor"
+                )
             if type_ != "blocked_propagation" and typed.setdefault(factor, type_) != type_:
                 raise RuleTextError(
-                    f"'{rule.text}' is not a rule: '{factor}' is both a {typed[factor]} and a {type_} factor"
+                    f"invalid rule '{rule.text}': '{factor}' is both a {typed[factor]} and a {type_} factor"
                 )
             if type_ == "reduction" and factor in _factors(rule.results):
                 raise RuleTextError(
-                    f"'{rule.text}' is not a rule: reduction factor '{factor}' is in a result, but is reduced"
+                    f"invalid rule '{rule.text}': reduction factor '{factor}' must not occur in a result"
                 )
 
 
@@ -188,17 +198,19 @@ def _without_ellipses(rule: RuleText, shapes: Sequence[Sequence[int]]) -> list[l
         if _ELLIPSIS not in tensor:
             if len(tensor) != len(shape):
                 raise RuleTextError(
-                    f"'{rule.text}' gives {name} {len(tensor)} dimensions, but its shape is {list(shape)}"
+                    f"'{rule.text}' has {len(tensor)} dimensions for {name}, but its shape is {list(shape)}"
                 )
             expanded.append(list(tensor))
             continue
         count = len(shape) - len(tensor) + 1
         if count < 0:
             raise RuleTextError(
-                f"'{rule.text}' gives {name} at least {len(tensor) - 1} dimensions, but its shape is {list(shape)}"
+                f"'{rule.text}' has at least {len(tensor) - 1} dimensions for {name}, but its shape is {list(shape)}"
             )
         if leading is not None and leading != count:
-            raise RuleTextError(f"'...' of '{rule.text}' is {count} dimensions in {name}, but {leading} before it")
+            raise RuleTextError(
+                f"'...' of '{rule.text}' stands for {count} dimensions in {name}, but for {leading} before it"
+            )
         leading = count
         expanded.append([*((f"...{dim}",) for dim in range(count)), *tensor[1:]])
     return expanded
@@ -225,15 +237,15 @@ class _Sizes:
                 dim, size, where = left[0]
                 unknown = ", ".join(factor for factor in dim if factor not in self.sizes)
                 raise RuleTextError(
-                    f"'{self.text}' leaves open how {where}, of size {size}, is made of its factors: "
-                    f"the sizes of {unknown} have to be given"
+                    f"'{self.text}' does not determine the factors of {where}, of size {size}: the sizes of "
+                    f"{unknown} must be given"
                 )
             left = waiting
 
     def _read(self, dim: Dim, size: int, where: str) -> bool:
         if dim == ("1",):
             if size != 1:
-                raise RuleTextError(f"'{self.text}' says that {where} has size 1, but it has {size}")
+                raise RuleTextError(f"{where} must have size 1 in '{self.text}', but has size {size}")
             return True
         unknown = [factor for factor in dim if factor not in self.sizes]
         if len(unknown) > 1:
@@ -241,7 +253,7 @@ class _Sizes:
         known = math.prod(self.sizes[factor] for factor in dim if factor not in unknown)
         spelled = " x ".join(f"{factor}={self.sizes[factor]}" for factor in dim if factor not in unknown)
         if not unknown and known != size:
-            raise RuleTextError(f"{where} has size {size}, but '{self.text}' makes it {spelled}")
+            raise RuleTextError(f"{where} has size {size}, but '{self.text}' requires {spelled}")
         if unknown:
             if known == 0 or size % known:
                 raise RuleTextError(f"{where} has size {size}, which is not a multiple of {spelled} in '{self.text}'")

@@ -10,11 +10,11 @@
 // BROKEN-NOT: Traceback
 // BROKEN: broken.py:7:1: error: cannot load '{{.*}}broken.py': RuntimeError: not today
 // BROKEN-NEXT: raise RuntimeError("not today")
-// UNREGISTRABLE: unregistrable.py:{{[0-9]+}}:{{[0-9]+}}: error: cannot load '{{.*}}unregistrable.py': RegistrationError: {{.*}}Unnamed: the name 'No Name' is not lower case words apart by dashes
+// UNREGISTRABLE: unregistrable.py:{{[0-9]+}}:{{[0-9]+}}: error: cannot load '{{.*}}unregistrable.py': RegistrationError: {{.*}}Unnamed: invalid name 'No Name': expected lower-case words separated by dashes
 // MISSING: shard-opt: error: cannot load '{{.*}}missing.py': no such file
 // DIRECTORY: shard-opt: error: cannot load '{{.*}}Inputs': it is a directory
 // LANGUAGE: shard-opt: error: cannot load '{{.*}}load.mlir': it is not a Python file
-// BUILTIN: named_as_built_in.py:{{1[01]}}:{{[12]}}: error: cannot load '{{.*}}named_as_built_in.py': RegistrationError: {{.*}}Mine: 'spmd-pipeline' is the name of a built-in pass or pipeline: take another one
+// BUILTIN: named_as_built_in.py:{{1[01]}}:{{[12]}}: error: cannot load '{{.*}}named_as_built_in.py': RegistrationError: {{.*}}Mine: 'spmd-pipeline' is the name of a built-in pass or pipeline: choose another name
 // BUILTIN-NOT: error:
 // OPTION: named_as_an_option.py:10:1: error: 'load' is an option of shard-opt and cannot be the name of a pass or pipeline
 // OPTION-NEXT: @register

@@ -16,15 +16,15 @@
 // NAME-NEXT: {{^ {15}\^$}}
 // OPTION: --pass-pipeline:1:23: error: 'inline' has no option 'max-iteration'; did you mean 'max-iterations'?
 // VALUE: --pass-pipeline:1:23: error: option 'max-iterations' of 'inline': 'few' value invalid for uint argument
-// NESTING: --pass-pipeline:1:26: error: pass 'convert-func-to-llvm' runs on builtin.module, not on func.func: take it out of func.func(...)
-// HOSTPIPELINE: --pass-pipeline:1:26: error: pipeline 'gpu-lower-to-nvvm-pipeline' runs on builtin.module, not on func.func: take it out of func.func(...)
-// PIPELINE: --pass-pipeline:1:30: error: pipeline 'spmd-pipeline' runs on builtin.module, not on func.func: take it out of func.func(...)
+// NESTING: --pass-pipeline:1:26: error: pass 'convert-func-to-llvm' runs on builtin.module, not on func.func: move it out of func.func(...)
+// HOSTPIPELINE: --pass-pipeline:1:26: error: pipeline 'gpu-lower-to-nvvm-pipeline' runs on builtin.module, not on func.func: move it out of func.func(...)
+// PIPELINE: --pass-pipeline:1:30: error: pipeline 'spmd-pipeline' runs on builtin.module, not on func.func: move it out of func.func(...)
 // PIPELINE-NEXT: builtin.module(cse,func.func(spmd-pipeline))
 // PIPELINE-NOT: error:
 // PYTHON: --pass-pipeline:1:20: error: pass 'tag-function' runs on func.func, not on builtin.module: write func.func(tag-function)
-// CHOICE: error: option 'manner' of 'fail-on-module' takes give-up, raise or invalidate, not 'rise'
+// CHOICE: error: option 'manner' of 'fail-on-module' expects give-up, raise or invalidate, got 'rise'
 // ANCHOR: --pass-pipeline:1:1: error: the pipeline runs on func.func, not on builtin.module: write builtin.module(func.func(cse))
-// BARE: --pass-pipeline:1:1: error: a pipeline starts with the operation it runs on: builtin.module(cse)
+// BARE: --pass-pipeline:1:1: error: the pipeline must be wrapped in the operation it runs on: builtin.module(cse)
 // CUT: --pass-pipeline:1:19: error: expected ')' after the passes of 'builtin.module'
 // EXCLUSIVE: shard-opt: error: '--cse' is not allowed with --pass-pipeline
 func.func @f() {

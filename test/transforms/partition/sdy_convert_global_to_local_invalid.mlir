@@ -74,7 +74,7 @@ func.func @product(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @reversed(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'stablehlo.reverse' cannot be partitioned: along dimension 0 a device needs the block of another}}
+  // expected-error@+1 {{'stablehlo.reverse' cannot be partitioned: a device requires the shard of another device along dimension 0}}
   %0 = stablehlo.reverse %a, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
   return
 }
@@ -84,7 +84,7 @@ func.func @reversed(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @shifted(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %f: tensor<f32>) {
-  // expected-error@+1 {{'stablehlo.pad' cannot be partitioned: its padding moves elements of dimension 0 between its 2 blocks}}
+  // expected-error@+1 {{'stablehlo.pad' cannot be partitioned: its padding moves elements of dimension 0 between its 2 shards}}
   %0 = stablehlo.pad %a, %f, low = [1], high = [-1], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return
 }
@@ -94,7 +94,7 @@ func.func @shifted(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @cut(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error@+1 {{'stablehlo.slice' cannot be partitioned: its slice of dimension 0, which is in 2 blocks, needs those of others}}
+  // expected-error@+1 {{'stablehlo.slice' cannot be partitioned: its slice of dimension 0, which has 2 shards, requires elements of other shards}}
   %0 = stablehlo.slice %a [3:7] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<4xf32>
   return
 }
@@ -161,7 +161,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 // An error of a partition rule: slices of two elements may start in one shard and end in the next.
 func.func @gather(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<3x1xi32>) -> tensor<3x2x4xf32> {
-  // expected-error@+1 {{'stablehlo.gather' cannot be partitioned: its slices reach over blocks of dimension 0}}
+  // expected-error@+1 {{'stablehlo.gather' cannot be partitioned: its slices cross shard boundaries of dimension 0}}
   %0 = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 4>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}], unreduced={"x"}>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j], [k, l])->([k, m, j]) {i=8, j=4, k=3, l=1, m=2} reduction={i}, custom>} : (tensor<8x4xf32>, tensor<3x1xi32>) -> tensor<3x2x4xf32>
   %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}, {}]> : tensor<3x2x4xf32>
   return %1 : tensor<3x2x4xf32>
@@ -173,7 +173,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @windows_behind_a_whole_dimension(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 reach over blocks of 4}}
+  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 cross the boundaries of shards of size 4}}
   %0 = "stablehlo.reduce_window"(%a, %zero) <{padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, 3>}> ({
   ^bb0(%l: tensor<f32>, %r: tensor<f32>):
     %1 = stablehlo.add %l, %r : tensor<f32>

@@ -120,7 +120,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @windows_behind_exchanged_rows(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 reach over blocks of 4}}
+  // expected-error@+1 {{'stablehlo.reduce_window' cannot be partitioned: its windows along dimension 1 cross the boundaries of shards of size 4}}
   %0 = "stablehlo.reduce_window"(%a, %zero) <{padding = dense<1> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 3>}> ({
   ^bb0(%l: tensor<f32>, %r: tensor<f32>):
     %1 = stablehlo.add %l, %r : tensor<f32>

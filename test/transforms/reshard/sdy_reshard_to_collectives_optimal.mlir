@@ -17,7 +17,7 @@
 // BAD: error: costs: cost model {{.*}}bad.json: latency
 // AXIS: error: costs: cost model {{.*}}axis.json: links.TYPO: not an axis of the mesh, which has "a", "b", "c", "x"
 // SIZE: error: assumed-size must be a positive number of elements, got 0
-// CHOICE: option 'planner' of 'sdy-reshard-to-collectives' takes {{.*}}shardy{{.*}}optimal{{.*}}, not 'best'
+// CHOICE: option 'planner' of 'sdy-reshard-to-collectives' expects {{.*}}shardy{{.*}}optimal{{.*}}, got 'best'
 
 sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
 sdy.mesh @backwards = <["a"=2, "b"=2, "c"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>

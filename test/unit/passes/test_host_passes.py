@@ -55,7 +55,7 @@ def test_pipelines_are_expanded() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("nope", "", "'nope' is not a pass of the host"),
+        ("nope", "", "'nope' is not a registered host pass"),
         ("cse", "x=1", "'cse' has no option 'x'"),
         (
             "canonicalize",
@@ -70,9 +70,9 @@ def test_pipelines_are_expanded() -> None:
         (
             "canonicalize",
             "region-simplify=x",
-            "option 'region-simplify' of 'canonicalize': 'x' is none of its values",
+            "option 'region-simplify' of 'canonicalize': 'x' is not one of its values",
         ),
-        ("inline", "op-pipelines=func.func(nope)", "'nope' is not a pass of the host (in the options of 'inline')"),
+        ("inline", "op-pipelines=func.func(nope)", "'nope' is not a registered host pass (in the options of 'inline')"),
         ("sparsifier", "vl=x", "option 'vl' of 'sparsifier': 'x' value invalid for integer argument"),
     ],
 )

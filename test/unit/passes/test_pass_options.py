@@ -87,13 +87,13 @@ def test_read(type_: Any, text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("type_", "text", "message"),
     [
-        (bool, "the-option=maybe", "option 'the-option' of 'a-pass' takes true or false, not 'maybe'"),
-        (int, "the-option=1.5", "option 'the-option' of 'a-pass' takes an integer, not '1.5'"),
-        (int, "the-option", "option 'the-option' of 'a-pass' takes an integer, not nothing"),
-        (int | None, "the-option=x", "option 'the-option' of 'a-pass' takes an integer or none, not 'x'"),
-        (float, "the-option=x", "option 'the-option' of 'a-pass' takes a number, not 'x'"),
-        (Order, "the-option=x", "option 'the-option' of 'a-pass' takes breadth-first or depth-first, not 'x'"),
-        (tuple[int, ...], "the-option=1,x", "option 'the-option' of 'a-pass' takes a list of an integer, not '1,x'"),
+        (bool, "the-option=maybe", "option 'the-option' of 'a-pass' expects true or false, got 'maybe'"),
+        (int, "the-option=1.5", "option 'the-option' of 'a-pass' expects an integer, got '1.5'"),
+        (int, "the-option", "option 'the-option' of 'a-pass' expects an integer, got nothing"),
+        (int | None, "the-option=x", "option 'the-option' of 'a-pass' expects an integer or none, got 'x'"),
+        (float, "the-option=x", "option 'the-option' of 'a-pass' expects a number, got 'x'"),
+        (Order, "the-option=x", "option 'the-option' of 'a-pass' expects breadth-first or depth-first, got 'x'"),
+        (tuple[int, ...], "the-option=1,x", "option 'the-option' of 'a-pass' expects a list of an integer, got '1,x'"),
         (int, "the-optoin=1", "'a-pass' has no option 'the-optoin'; did you mean 'the-option'?"),
         (int, "zzz=1", "'a-pass' has no option 'zzz': its options are the-option"),
         (int, "the-option=1 the-option=2", "option 'the-option' of 'a-pass' is given twice"),
@@ -107,7 +107,7 @@ def test_read_refuses(type_: Any, text: str, message: str) -> None:
 
 def test_choices() -> None:
     assert read(str, "the-option=fast", choices=("fast", "small")) == "fast"
-    with pytest.raises(OptionError, match=r"takes fast or small, not 'fsat'; did you mean 'fast'\?"):
+    with pytest.raises(OptionError, match=r"expects fast or small, got 'fsat'; did you mean 'fast'\?"):
         read(str, "the-option=fsat", choices=("fast", "small"))
 
 

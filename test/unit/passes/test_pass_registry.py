@@ -79,9 +79,9 @@ def test_a_name_is_taken_once() -> None:
     class Other(Example):
         pass
 
-    with pytest.raises(RegistrationError, match=r"Other: the name 'example-pass' is taken by .*Example"):
+    with pytest.raises(RegistrationError, match=r"Other: the name 'example-pass' is already used by .*Example"):
         register(Other)
-    with pytest.raises(RegistrationError, match="the name 'example-pass' is taken"):
+    with pytest.raises(RegistrationError, match="the name 'example-pass' is already used"):
         register_pipeline("example-pass", "")(lambda: "cse")
 
 
@@ -91,7 +91,7 @@ def test_names(name: str) -> None:
         pass
 
     Named.name = name
-    with pytest.raises(RegistrationError, match="is not lower case words apart by dashes"):
+    with pytest.raises(RegistrationError, match="expected lower-case words separated by dashes"):
         register(Named)
 
 
@@ -117,7 +117,7 @@ def test_options_need_defaults() -> None:
         name = "bare-pass"
         count: int
 
-    with pytest.raises(RegistrationError, match="option 'count' has no default value"):
+    with pytest.raises(RegistrationError, match="option 'count' must have a default value"):
         register(Bare)
 
 
@@ -136,7 +136,7 @@ def test_pipelines() -> None:
     assert found is not None
     assert found.description == "Runs the example again and again."
     assert found.options == (Option("times", "times", int, 2, "how often"), Option("name", "name", str, "x", ""))
-    with pytest.raises(RegistrationError, match="parameter 'times' has no default value"):
+    with pytest.raises(RegistrationError, match="parameter 'times' must have a default value"):
         register_pipeline("other-pipeline", "")(lambda times: "cse")
 
 

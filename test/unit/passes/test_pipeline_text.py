@@ -37,14 +37,14 @@ def test_several_at_the_top() -> None:
     ("text", "offset", "message"),
     [
         ("builtin.module(a", 16, "expected ')' after the passes of 'builtin.module'"),
-        ("a,,b", 2, "expected the name of a pass or of an operation"),
+        ("a,,b", 2, "expected the name of a pass or an operation"),
         ("a)", 1, "unexpected ')'"),
         ("a b", 2, "unexpected 'b'"),
-        ("a{x=1", 1, "the { has no } that closes it"),
-        ("a{x={'}", 5, "the ' has no ' that closes it"),
-        ("a{x=1}(b)", 2, "'a' encloses passes, so it takes no options"),
-        ("a(b,)", 4, "expected the name of a pass or of an operation"),
-        ("{x}", 0, "expected the name of a pass or of an operation"),
+        ("a{x=1", 1, "expected } to match the {"),
+        ("a{x={'}", 5, "expected ' to match the '"),
+        ("a{x=1}(b)", 2, "'a' contains passes and cannot have options"),
+        ("a(b,)", 4, "expected the name of a pass or an operation"),
+        ("{x}", 0, "expected the name of a pass or an operation"),
     ],
 )
 def test_malformed(text: str, offset: int, message: str) -> None:

@@ -60,9 +60,9 @@ def test_pipelines_of_the_host() -> None:
 @pytest.mark.parametrize(
     ("text", "offset", "message"),
     [
-        ("cse", 0, "a pipeline starts with the operation it runs on: builtin.module(cse)"),
-        ("cse,on-any", 0, "a pipeline starts with the operation it runs on: builtin.module(cse,on-any)"),
-        ("", 0, "a pipeline starts with the operation it runs on: builtin.module()"),
+        ("cse", 0, "the pipeline must be wrapped in the operation it runs on: builtin.module(cse)"),
+        ("cse,on-any", 0, "the pipeline must be wrapped in the operation it runs on: builtin.module(cse,on-any)"),
+        ("", 0, "the pipeline must be wrapped in the operation it runs on: builtin.module()"),
         ("builtin.module(ces)", 15, "'ces' is neither a pass nor a pipeline; did you mean 'cse'?"),
         (
             "builtin.module(on-functoin)",
@@ -70,7 +70,7 @@ def test_pipelines_of_the_host() -> None:
             "'on-functoin' is neither a pass nor a pipeline; did you mean 'on-function'?",
         ),
         ("builtin.module(on-any{tims=1})", 22, "'on-any' has no option 'tims'; did you mean 'times'?"),
-        ("builtin.module(on-any{times=x})", 22, "option 'times' of 'on-any' takes an integer, not 'x'"),
+        ("builtin.module(on-any{times=x})", 22, "option 'times' of 'on-any' expects an integer, got 'x'"),
         ("builtin.module(cse{x=1})", 19, "'cse' has no option 'x': it has no options"),
         ("builtin.module(sccp{x=1})", 20, "'sccp' has no option 'x'"),
         (
@@ -81,12 +81,12 @@ def test_pipelines_of_the_host() -> None:
         (
             "builtin.module(func.func(cse,on-module))",
             29,
-            "pass 'on-module' runs on builtin.module, not on func.func: take it out of func.func(...)",
+            "pass 'on-module' runs on builtin.module, not on func.func: move it out of func.func(...)",
         ),
         (
             "builtin.module(func.func(convert-func-to-llvm))",
             25,
-            "pass 'convert-func-to-llvm' runs on builtin.module, not on func.func: take it out of func.func(...)",
+            "pass 'convert-func-to-llvm' runs on builtin.module, not on func.func: move it out of func.func(...)",
         ),
         (
             "builtin.module(llvm-request-c-wrappers)",
@@ -94,8 +94,8 @@ def test_pipelines_of_the_host() -> None:
             "pass 'llvm-request-c-wrappers' runs on func.func, not on builtin.module: "
             "write func.func(llvm-request-c-wrappers)",
         ),
-        ("builtin.module(cse(on-any))", 15, "'cse' is a pass, so it encloses none"),
-        ("builtin.module(func(cse))", 15, "'func' is not an operation, as an anchor such as func.func is"),
+        ("builtin.module(cse(on-any))", 15, "'cse' is a pass and cannot contain passes"),
+        ("builtin.module(func(cse))", 15, "'func' is not an operation: expected an anchor such as func.func"),
     ],
 )
 def test_refused(text: str, offset: int, message: str) -> None:
@@ -108,7 +108,7 @@ def test_wrong_nesting_inside_a_host_pipeline() -> None:
     with pytest.raises(PipelineError) as refused:
         resolution.from_text("builtin.module(func.func(gpu-lower-to-nvvm-pipeline))")
     assert refused.value.message == (
-        "pipeline 'gpu-lower-to-nvvm-pipeline' runs on builtin.module, not on func.func: take it out of func.func(...)"
+        "pipeline 'gpu-lower-to-nvvm-pipeline' runs on builtin.module, not on func.func: move it out of func.func(...)"
     )
 
 
@@ -125,7 +125,7 @@ def test_wrong_nesting_of_a_pipeline(anchor: str) -> None:
     with pytest.raises(PipelineError) as refused:
         resolution.from_text(f"builtin.module(cse,{anchor}(outer-on-modules))")
     assert (refused.value.message, refused.value.offset) == (
-        f"pipeline 'outer-on-modules' runs on builtin.module, not on {anchor}: take it out of {anchor}(...)",
+        f"pipeline 'outer-on-modules' runs on builtin.module, not on {anchor}: move it out of {anchor}(...)",
         20 + len(anchor),
     )
 
@@ -150,7 +150,7 @@ def test_lone_passes_are_nested() -> None:
     )
     assert str(resolution.from_passes([OnFunction(), "cse"], "func.func")) == "func.func(on-function,cse)"
     assert str(resolution.from_passes(["builtin.module(cse,on-any)", "cse"])) == "builtin.module(cse,on-any,cse)"
-    with pytest.raises(PipelineError, match="a pipeline consists of passes and texts, not of 3"):
+    with pytest.raises(PipelineError, match="a pipeline must consist of passes and pipeline texts, got 3"):
         resolution.from_passes([3])
 
 
@@ -167,7 +167,7 @@ def test_pipelines() -> None:
         str(resolution.from_text("builtin.module(outer-pipeline{times=5},cse)"))
         == "builtin.module(on-module,on-any{times=5},func.func(on-function),cse,cse)"
     )
-    with pytest.raises(PipelineError, match="option 'times' of 'outer-pipeline' takes an integer, not 'x'"):
+    with pytest.raises(PipelineError, match="option 'times' of 'outer-pipeline' expects an integer, got 'x'"):
         resolution.from_text("builtin.module(outer-pipeline{times=x})")
 
 

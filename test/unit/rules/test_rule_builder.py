@@ -79,5 +79,5 @@ def test_a_dimension_without_factor_gets_its_own() -> None:
 
 
 def test_a_factor_names_every_tensor() -> None:
-    with pytest.raises(ValueError, match="for each of 2 operands and 1 results, not 1 and 1"):
+    with pytest.raises(ValueError, match="for each of 2 operands and 1 results, got 1 and 1"):
         RuleBuilder([1, 1], [1]).add_factor([0], [0], 4)

@@ -67,17 +67,17 @@ def test_a_whole_dimension_needs_replication() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("i k, k j", r"it has 0 '->', not one"),
-        ("i -> i -> i", r"it has 2 '->', not one"),
+        ("i k, k j", r"expected one '->' before the results, got 0"),
+        ("i -> i -> i", r"expected one '->' before the results, got 2"),
         ("i+ -> i", r"'\+' is not a dimension"),
         ("i (j -> i j", r"'\(j' is not a dimension"),
         ("2x -> i", r"'2x' is not a dimension"),
-        ("i i -> i", r"'i' is twice in operand 0"),
-        ("i -> (i j) j", r"'j' is twice in result 0"),
-        ("i ... -> i", r"'...' is not in front in operand 0"),
-        ("i -> i reduced={i}", r"'reduced' is not a factor type: reduction, need_replication"),
-        ("i -> i reduction={k}", r"reduction factor 'k' is in no tensor"),
-        ("i -> i reduction={i}", r"reduction factor 'i' is in a result, but is reduced"),
+        ("i i -> i", r"factor 'i' occurs twice in operand 0"),
+        ("i -> (i j) j", r"factor 'j' occurs twice in result 0"),
+        ("i ... -> i", r"'...' must be the first dimension of operand 0"),
+        ("i -> i reduced={i}", r"unknown factor type 'reduced': expected one of reduction, need_replication"),
+        ("i -> i reduction={k}", r"reduction factor 'k' does not occur in any tensor"),
+        ("i -> i reduction={i}", r"reduction factor 'i' must not occur in a result"),
         ("i -> i permutation={i} need_replication={i}", r"'i' is both a permutation and a need_replication factor"),
     ],
 )
@@ -89,16 +89,21 @@ def test_text_that_is_no_rule(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "operands", "results", "message"),
     [
-        ("i, i -> i", [(4,)], [(4,)], r"has 2 operands, but there are 1"),
-        ("i -> i, i", [(4,)], [(4,)], r"has 2 results, but there are 1"),
-        ("i j -> i", [(4,)], [(4,)], r"gives operand 0 2 dimensions, but its shape is \[4\]"),
-        ("... i j -> i", [(4,)], [(4,)], r"gives operand 0 at least 2 dimensions, but its shape is \[4\]"),
-        ("... i -> ...", [(2, 4)], [(2, 4)], r"'...' of '.*' is 2 dimensions in result 0, but 1 before it"),
-        ("i k, k j -> i j", [(4, 8), (6, 2)], [(4, 2)], r"dim 0 of operand 1 has size 6, but '.*' makes it k=8"),
-        ("i j, (i j) -> j", [(4, 2), (10,)], [(2,)], r"dim 0 of operand 1 has size 10, but '.*' makes it i=4 x j=2"),
+        ("i, i -> i", [(4,)], [(4,)], r"has 2 operands, but 1 are given"),
+        ("i -> i, i", [(4,)], [(4,)], r"has 2 results, but 1 are given"),
+        ("i j -> i", [(4,)], [(4,)], r"has 2 dimensions for operand 0, but its shape is \[4\]"),
+        ("... i j -> i", [(4,)], [(4,)], r"has at least 2 dimensions for operand 0, but its shape is \[4\]"),
+        ("... i -> ...", [(2, 4)], [(2, 4)], r"'...' of '.*' stands for 2 dimensions in result 0, but for 1 before it"),
+        ("i k, k j -> i j", [(4, 8), (6, 2)], [(4, 2)], r"dim 0 of operand 1 has size 6, but '.*' requires k=8"),
+        ("i j, (i j) -> j", [(4, 2), (10,)], [(2,)], r"dim 0 of operand 1 has size 10, but '.*' requires i=4 x j=2"),
         ("i, (i j) -> i", [(4,), (10,)], [(4,)], r"dim 0 of operand 1 has size 10, which is not a multiple of i=4"),
-        ("(i j) -> (j i)", [(8,)], [(8,)], r"dim 0 of operand 0, of size 8, .* the sizes of i, j have to be given"),
-        ("1 i -> i", [(2, 4)], [(4,)], r"dim 0 of operand 0 has size 1, but it has 2"),
+        (
+            "(i j) -> (j i)",
+            [(8,)],
+            [(8,)],
+            r"the factors of dim 0 of operand 0, of size 8: the sizes of i, j must be given",
+        ),
+        ("1 i -> i", [(2, 4)], [(4,)], r"dim 0 of operand 0 must have size 1 in '.*', but has size 2"),
     ],
 )
 def test_shapes_that_do_not_fit(text: str, operands: Shapes, results: Shapes, message: str) -> None:
@@ -113,5 +118,5 @@ def test_a_function_to_register() -> None:
       }""")
     rule = rule_from_text("b (h d) -> h b d", h=8)(op, RuleOptions())
     assert str(rule) == "([j, ik])->([i, j, k]) {i=8, j=2, k=4}"
-    with pytest.raises(RuleError, match=r"'test.split' \(from text\) does not fit: '.*' has 2 operands, but"):
+    with pytest.raises(RuleError, match=r"'test.split' \(from text\) does not match the op: '.*' has 2 operands, but"):
         rule_from_text("b, b -> b")(op, RuleOptions())

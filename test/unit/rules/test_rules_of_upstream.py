@@ -186,6 +186,6 @@ def test_conservative_rules_do_not_go_along_what_moves() -> None:
 
 
 def test_reasons() -> None:
-    assert reason_without_rule("arith.constant") == "it has no operand: its users decide"
+    assert reason_without_rule("arith.constant") == "it has no operands: its users determine its sharding"
     assert reason_without_rule("shape.broadcast") == reason_without_rule("shape.any") is not None
     assert reason_without_rule("linalg.matmul") is None

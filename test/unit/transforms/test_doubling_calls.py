@@ -39,5 +39,5 @@ def test_inlined_calls(pipeline: str) -> None:
 
 def test_copied_functions() -> None:
     ms.run(ms.parse(chain(5)), "builtin.module(sdy-propagation-pipeline)")
-    with pytest.raises(ms.PassFailure, match=r"the calls make \d+ copies of functions, more than 65536: @f\d+ and"):
+    with pytest.raises(ms.PassFailure, match=r"the calls require \d+ copies of functions, more than 65536: @f\d+ and"):
         ms.run(ms.parse(chain(40)), "builtin.module(sdy-propagation-pipeline)")

@@ -162,13 +162,14 @@ register_elementwise(
     ),
 )
 without_rule(
-    *op_names("stablehlo", "constant iota partition_id replica_id"), because="it has no operand: its users decide"
+    *op_names("stablehlo", "constant iota partition_id replica_id"),
+    because=("it has no operands: its users determine its sharding"),
 )
 without_rule(
     *op_names("stablehlo", "case optimization_barrier return while"),
-    because="shardings go through it along its data flow edges",
+    because="shardings propagate through it along its data-flow edges",
 )
 without_rule(
     *op_names("stablehlo", "after_all create_token get_tuple_element infeed outfeed recv send tuple"),
-    because="its tensors come from elsewhere or go there, or are in a tuple",
+    because="its tensors are sent, received or in a tuple",
 )

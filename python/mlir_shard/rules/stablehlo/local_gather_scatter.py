@@ -133,7 +133,7 @@ def gather(op: Any, blocks: Blocks) -> None:
         elif sizes[dim] == blocks.operand_size(0, dim):
             sizes[dim] = tensor.block_shape[dim]
         else:
-            raise PartitionError(f"its slices reach over blocks of dimension {dim}")
+            raise PartitionError(f"its slices cross shard boundaries of dimension {dim}")
     op.attributes["slice_sizes"] = stablehlo.sizes(sizes)
     if selected:
         _select_own(op, blocks, selected, numbers)
@@ -265,14 +265,16 @@ def _check_blocks(blocks: Blocks, count: int, dims: _Dimensions) -> None:
                     raise PartitionError(f"its {name} are sharded differently along dimension {dim}")
     for dim in dims.partly_written:
         if first.counts[dim] > 1:
-            raise PartitionError(f"its updates reach over blocks of dimension {dim}")
+            raise PartitionError(f"its updates cross shard boundaries of dimension {dim}")
     for dim, update_dim in dims.written:
         if not first.has_same_blocks(dim, first_update, update_dim):
             raise PartitionError(f"dimension {dim} is sharded differently in its input and its updates")
     written = [update_dim for _, update_dim in dims.written]
     for update_dim in dims.window:
         if update_dim not in written and first_update.counts[update_dim] > 1:
-            raise PartitionError(f"dimension {update_dim} of its updates is sharded, and is a part of one of its input")
+            raise PartitionError(
+                f"dimension {update_dim} of its updates is sharded, but covers only a part of its input's dimension"
+            )
     paired = [index_dim for _, index_dim in dims.scattered]
     if any(one > 1 for dim, one in enumerate(indices.counts) if dim not in paired):
         raise PartitionError("its index vectors are sharded")
@@ -290,7 +292,7 @@ def _reduced_axes(tensor: BlockedTensor, updates: BlockedTensor, dims: _Dimensio
     found = [axis for dim, index_dim in dims.scattered if index_dim not in batches for axis in updates.axes[dim]]
     of_input = {axis for axes in tensor.axes for axis in axes}
     if any(axis in of_input for axis in found):
-        raise PartitionError("its updates are sharded along the axes that another dimension of its input is")
+        raise PartitionError("its updates are sharded along axes of another dimension of its input")
     return found
 
 
@@ -299,7 +301,7 @@ def _begin_once(op: Any, blocks: Blocks, axes: list[int]) -> None:
     for number, combiner in enumerate(combiners_of(op)):
         found = None if combiner is None else neutral_number(combiner, op.operands[number].type.element_type)
         if found is None:
-            raise PartitionError("its updates are sharded, and there is nothing that changes no element in them")
+            raise PartitionError("its updates are sharded, but its combiner has no known neutral element")
         neutral[number] = found
     count_once(op, neutral, axes, blocks)
 

@@ -63,7 +63,9 @@ def slice_of_blocks(op: Any, blocks: Blocks) -> None:
         begins = [starts[dim] + number * (new_size * stride - size) for number in range(count)]
         span = max(0, (new_size - 1) * stride + 1)
         if any(begin < 0 or begin + span > size for begin in begins):
-            raise PartitionError(f"its slice of dimension {dim}, which is in {count} blocks, needs those of others")
+            raise PartitionError(
+                f"its slice of dimension {dim}, which has {count} shards, requires elements of other shards"
+            )
         if len(set(begins)) > 1:
             moving[dim], stretch[dim] = begins, span
         starts[dim] = 0 if dim in moving else begins[0]
@@ -178,12 +180,12 @@ def pad_of_blocks(op: Any, blocks: Blocks) -> None:
     before, padding = blocks.operands
     _check_same_blocks(before, blocks.results[0])
     if not padding.is_whole:
-        raise PartitionError("what it pads with is sharded")
+        raise PartitionError("its padding value is sharded")
     shifts = [_Shift.of(op, blocks, dim) for dim in range(len(before.counts))]
     for dim, shift in enumerate(shifts):
         if len(shift.offsets) > 1 and not shift.stays_in_blocks:
             raise PartitionError(
-                f"its padding moves elements of dimension {dim} between its {len(shift.offsets)} blocks"
+                f"its padding moves elements of dimension {dim} between its {len(shift.offsets)} shards"
             )
     low, high = [shift.low for shift in shifts], [shift.high for shift in shifts]
     op.attributes["edge_padding_low"], op.attributes["edge_padding_high"] = map(stablehlo.sizes, (low, high))
@@ -227,4 +229,4 @@ def reverse(op: Any, blocks: Blocks) -> None:
             opposite = [count - 1 - number for number in before.block_numbers(dim)]
             is_local = after.counts[dim] == count and list(after.block_numbers(dim)) == opposite
         if not is_local:
-            raise PartitionError(f"along dimension {dim} a device needs the block of another")
+            raise PartitionError(f"a device requires the shard of another device along dimension {dim}")

@@ -209,7 +209,7 @@ def partition_dynamic_update_slice(op: Any, blocks: Blocks) -> None:
     set_result_types(op, blocks)
     operand, update = blocks.operands[:2]
     if any(not start.is_whole for start in blocks.operands[2:]):
-        raise PartitionError("where it writes is sharded")
+        raise PartitionError("its start indices are sharded")
     parts = []
     for dim, size in enumerate(operand.type.shape):
         if not operand.has_same_blocks(dim, blocks.results[0], dim):
@@ -218,7 +218,9 @@ def partition_dynamic_update_slice(op: Any, blocks: Blocks) -> None:
             if not operand.has_same_blocks(dim, update, dim):
                 raise PartitionError(f"dimension {dim} is sharded differently in its operand and its update")
         elif update.counts[dim] > 1:
-            raise PartitionError(f"dimension {dim} of its update is sharded, and is a part of that of its operand")
+            raise PartitionError(
+                f"dimension {dim} of its update is sharded, but covers only a part of its operand's dimension"
+            )
         elif operand.counts[dim] > 1:
             parts.append(dim)
     if parts:

@@ -213,7 +213,9 @@ def _check_windows(
         if count == 1:
             continue
         if not window_along(op, dim).tile(first.block_shape[dim], reduced[0].block_shape[dim]):
-            raise PartitionError(f"its windows along dimension {dim} reach over blocks of {first.block_shape[dim]}")
+            raise PartitionError(
+                f"its windows along dimension {dim} cross the boundaries of shards of size {first.block_shape[dim]}"
+            )
 
 
 @partition_rule("stablehlo.reduce_window", checks_blocks=True, allows_uneven=True, pure=True)

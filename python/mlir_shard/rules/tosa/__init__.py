@@ -13,7 +13,7 @@ from mlir_shard.rules.tosa import compute, gathers, layout, windows
 
 __all__ = ["compute", "gathers", "layout", "windows"]
 
-without_rule("tosa.const", because="it has no operand: its users decide")
+without_rule("tosa.const", because="it has no operands: its users determine its sharding")
 without_rule(
     *op_names(
         "tosa",
@@ -23,9 +23,9 @@ without_rule(
     because="it computes sizes, which have no dimension to shard",
 )
 without_rule("tosa.cond_if", "tosa.while_loop", because="values flow through its regions, which no rule describes")
-without_rule("tosa.custom", because="what it computes is not known: give it a rule in its `sdy.sharding_rule`")
+without_rule("tosa.custom", because="its semantics are not known: set a rule in its `sdy.sharding_rule`")
 without_rule(
     *op_names("tosa", "variable variable_read variable_write"),
-    because="it declares, reads or writes a variable: no two tensors are related by it",
+    because="it declares, reads or writes a variable, and does not relate tensors",
 )
 without_rule("tosa.yield", because="it is a terminator")
