@@ -46,7 +46,7 @@ func.func @rank(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @size(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(size in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: dim 1 of operand 0 has size 4, but the rule makes it j=8}}
+  // expected-error-re @+1 {{(size in {{.*}}broken_rules.py:{{[0-9]+}}) does not match the op: dim 1 of operand 0 has size 4, but the rule requires j=8}}
   %0 = "broken.size"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -78,7 +78,7 @@ func.func @edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @no_edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(no_edges in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 is {{.*}}, but has to be a DataFlowEdge}}
+  // expected-error-re @+1 {{(no_edges in {{.*}}broken_rules.py:{{[0-9]+}}) do not match the op: edge 0 is {{.*}}, but must be a DataFlowEdge}}
   %0 = "broken.no_edges"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -86,7 +86,7 @@ func.func @no_edges(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @shapes(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(shapes in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: edge 0 ties {{.*}} of type tensor<4xf32> to its owner of type tensor<8x4xf32>, but only tensors of one shape can have one sharding}}
+  // expected-error-re @+1 {{(shapes in {{.*}}broken_rules.py:{{[0-9]+}}) do not match the op: edge 0 connects {{.*}} of type tensor<4xf32> with its owner of type tensor<8x4xf32>, but the values of an edge must have the same shape}}
   %0 = "broken.shapes"(%b) : (tensor<4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -94,7 +94,7 @@ func.func @shapes(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @twice(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(twice in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a value of 'broken.twice' of type tensor<8x4xf32> is a target of both edge 0 and edge 1}}
+  // expected-error-re @+1 {{(twice in {{.*}}broken_rules.py:{{[0-9]+}}) do not match the op: a value of 'broken.twice' of type tensor<8x4xf32> is a target of both edge 0 and edge 1}}
   %0 = "broken.twice"(%a, %a) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
@@ -102,7 +102,7 @@ func.func @twice(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
 // -----
 
 func.func @foreign(%a: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
-  // expected-error-re @+1 {{(foreign in {{.*}}broken_rules.py:{{[0-9]+}}) do not fit: a block argument of type tensor<8x4xf32> of edge 0 is neither a result nor a block argument of the op}}
+  // expected-error-re @+1 {{(foreign in {{.*}}broken_rules.py:{{[0-9]+}}) do not match the op: a block argument of type tensor<8x4xf32> of edge 0 is neither a result nor a block argument of the op}}
   %0 = "broken.foreign"(%a) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }

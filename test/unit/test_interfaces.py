@@ -117,7 +117,7 @@ def test_a_dialect_that_cannot_be_loaded() -> None:
 @pytest.mark.parametrize(
     ("registration", "message"),
     [
-        (lambda: interfaces.sharding_rule("scores", text="i -> i"), r"'scores' is not an op name: an op is 'dialect"),
+        (lambda: interfaces.sharding_rule("scores", text="i -> i"), r"'scores' is not an op name: expected 'dialect"),
         (lambda: interfaces.sharding_rule("a.b", "i -> i"), r"'i -> i' is not an op name"),
         (lambda: interfaces.sharding_rule(), r"must name at least one op, or have a predicate `when`"),
         (lambda: interfaces.sharding_rule("a.b", text="i -> j ="), r"the sharding rule of 'a.b': invalid rule"),
@@ -131,14 +131,17 @@ def test_a_dialect_that_cannot_be_loaded() -> None:
         ),
         (lambda: interfaces.sharding_rule("a.b", sizes={"i": 2}), r"specify the `text` too"),
         (lambda: interfaces.sharding_rule("a.b", text="i -> i", when=bool), r"are for functions"),
-        (lambda: interfaces.sharding_rule("a.b")(lambda op: None), r"function of \(op, options\), but takes \(op\)"),
-        (lambda: interfaces.sharding_rule("a.b")("i -> i"), r"function of \(op, options\), not 'i -> i'"),
+        (
+            lambda: interfaces.sharding_rule("a.b")(lambda op: None),
+            r"function of \(op, options\), but has the signature \(op\)",
+        ),
+        (lambda: interfaces.sharding_rule("a.b")("i -> i"), r"function of \(op, options\), got 'i -> i'"),
         (lambda: interfaces.elementwise("scale"), r"'scale' is not an op name"),
-        (lambda: interfaces.constant_op("a.*"), r"'a.\*' is not an op name: an op is 'dialect.name'$"),
+        (lambda: interfaces.constant_op("a.*"), r"'a.\*' is not an op name: expected 'dialect.name'$"),
         (lambda: interfaces.op_priorities("a.b", "a.b"), r"'a.b' is given twice"),
         (lambda: interfaces.op_priorities(()), r"must not be empty"),
-        (lambda: interfaces.data_flow_edges("a.b")(lambda: []), r"function of \(op\), but takes \(\)"),
-        (lambda: interfaces.data_flow_edges("a.b", get_argument_shardings=list), r"are registered together"),
+        (lambda: interfaces.data_flow_edges("a.b")(lambda: []), r"function of \(op\), but has the signature \(\)"),
+        (lambda: interfaces.data_flow_edges("a.b", get_argument_shardings=list), r"must be registered together"),
         (lambda: interfaces.register_dialect(7), r"7 is not a dialect"),
     ],
 )

@@ -58,7 +58,7 @@ class SdyAttribute(ir.DynamicAttr):
         try:
             return cls.get(_value(cls.mnemonic, text.strip().removeprefix(f"#sdy.{cls.mnemonic}")), context)
         except asm.AsmSyntaxError as error:
-            raise ValueError(f"'{text}' is no #sdy.{cls.mnemonic}: {error}") from None
+            raise ValueError(f"'{text}' is not a valid #sdy.{cls.mnemonic}: {error}") from None
 
 
 @cache

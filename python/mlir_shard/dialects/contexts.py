@@ -44,7 +44,7 @@ def register_dialect(dialect: Any) -> Any:
         _loaders[f"{dialect.__module__}.{dialect.__qualname__}"] = dialect
     else:
         raise RegistrationError(
-            f"{dialect!r} is not a dialect: a subclass of ext.Dialect, IRDL text, or a function of the context is"
+            f"{dialect!r} is not a dialect: expected a subclass of ext.Dialect, IRDL text, or a function of the context"
         )
     return dialect
 

@@ -64,11 +64,11 @@ def check_edges(edges: Iterable[Any], op: Any) -> str | None:
     known: dict[Any, int] = {}
     for number, edge in enumerate(edges):
         if not isinstance(edge, DataFlowEdge):
-            return f"edge {number} is {edge!r}, but has to be a DataFlowEdge"
+            return f"edge {number} is {edge!r}, but must be a DataFlowEdge"
         targets = (edge.owner, *edge.other_targets)
         for value in (*targets, *edge.sources):
             if not isinstance(value, ir.Value):
-                return f"edge {number} ties {value!r}, which is not an ir.Value"
+                return f"edge {number} contains {value!r}, which is not an ir.Value"
         for target in targets:
             if not _is_target(target, op):
                 return f"{_shown(target)} of edge {number} is neither a result nor a block argument of the op"
@@ -78,8 +78,8 @@ def check_edges(edges: Iterable[Any], op: Any) -> str | None:
         for value in (*edge.other_targets, *edge.sources):
             if _shape(value) != _shape(edge.owner):
                 return (
-                    f"edge {number} ties {_shown(value)} to its owner of type {edge.owner.type}, "
-                    "but only tensors of one shape can have one sharding"
+                    f"edge {number} connects {_shown(value)} with its owner of type {edge.owner.type}, but the "
+                    "values of an edge must have the same shape"
                 )
     return None
 
@@ -155,7 +155,7 @@ def data_flow_edges(
         check_takes("`set_argument_shardings`", set_argument_shardings, "op", "shardings")
         arguments = _ArgumentShardings(get_argument_shardings, set_argument_shardings)
     elif get_argument_shardings is not None or set_argument_shardings is not None:
-        raise RegistrationError("`get_argument_shardings` and `set_argument_shardings` are registered together")
+        raise RegistrationError("`get_argument_shardings` and `set_argument_shardings` must be registered together")
 
     def register(function: EdgeFunction) -> EdgeFunction:
         check_takes(_ROLE, function, "op")
@@ -200,7 +200,7 @@ def known_edges(name: str, boundary: Boundary) -> tuple[DataFlowEdge, ...]:
     """Returns the data-flow edges of an op whose edges are known, between the values of its boundary."""
     entry = _entries[name]
     if isinstance(entry, _Entry):
-        raise ValueError(f"the edges of '{name}' are registered by a dialect, not known")
+        raise ValueError(f"the edges of '{name}' are registered by a dialect and depend on the op")
     return tuple(entry(boundary))
 
 
@@ -217,7 +217,7 @@ def edges_of(op: Any) -> tuple[DataFlowEdge, ...]:
     edges: tuple[DataFlowEdge, ...] = ask(_ROLE, entry.function, op)
     violation = check_edges(edges, op)
     if violation:
-        raise InterfaceError(op, f"{described(_ROLE, entry.function, op)} do not fit: {violation}")
+        raise InterfaceError(op, f"{described(_ROLE, entry.function, op)} do not match the op: {violation}")
     return edges
 
 
@@ -278,8 +278,8 @@ def argument_shardings(op: Any) -> list[TensorSharding | None]:
         return list(found)
     raise InterfaceError(
         op,
-        f"{described(role, entry.arguments.get, op)} gave {found!r}, but has to give a TensorSharding or None for "
-        f"each of {count} block arguments that own an edge",
+        f"{described(role, entry.arguments.get, op)} returned {found!r}, but must return a TensorSharding or None "
+        f"for each of {count} block arguments that own an edge",
     )
 
 

@@ -35,7 +35,7 @@ def builtin_attribute(kind: str, value: Any, context: Any = None) -> Any:
     if kind == "ElementsAttr":
         return ir.DenseElementsAttr.get(value, context=context)
     if not ir.AttrBuilder.contains(kind):
-        raise TypeError(f"{value!r} cannot be made a {kind}: an attribute was expected")
+        raise TypeError(f"cannot convert {value!r} to {kind}: expected an attribute")
     return ir.AttrBuilder.get(kind)(value, context=context)
 
 
@@ -46,7 +46,7 @@ def enum_attribute(value: Any, table: Mapping[int, Enum], width: int, context: A
     for number, member in table.items():
         if value is member or value in (member.name, member.value) or (not isinstance(value, Enum) and value == number):
             return ir.IntegerAttr.get(ir.IntegerType.get_signless(width, context), number)
-    raise ValueError(f"{value!r} is none of {', '.join(member.name for member in table.values())}")
+    raise ValueError(f"invalid value {value!r}: expected one of {', '.join(member.name for member in table.values())}")
 
 
 def enum_member(attributes: Any, name: str, table: Mapping[int, Any], default: str | None) -> Any:

@@ -85,9 +85,9 @@ def place_of(function: Callable[..., Any]) -> str:
 
 def check_takes(role: str, function: Any, *arguments: str) -> None:
     """Raises RegistrationError if `function` cannot be called with these arguments."""
-    expected = f"has to be a function of ({', '.join(arguments)})"
+    expected = f"must be a function of ({', '.join(arguments)})"
     if not callable(function):
-        raise RegistrationError(f"the {role} {expected}, not {function!r}")
+        raise RegistrationError(f"the {role} {expected}, got {function!r}")
     try:
         signature = inspect.signature(function)
     except ValueError:
@@ -96,7 +96,9 @@ def check_takes(role: str, function: Any, *arguments: str) -> None:
     try:
         signature.bind(*arguments)
     except TypeError:
-        raise RegistrationError(f"the {role} {place_of(function)} {expected}, but takes {signature}") from None
+        raise RegistrationError(
+            f"the {role} {place_of(function)} {expected}, but has the signature {signature}"
+        ) from None
 
 
 def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
@@ -106,7 +108,7 @@ def check_op_names(names: tuple[str, ...], *, dialects: bool = True) -> None:
             dialect, _, rest = name.partition(".")
             if dialect and rest and name.split() == [name] and (dialects or "*" not in rest):
                 continue
-        allowed = "an op is 'dialect.name'" + (", all of a dialect 'dialect.*'" if dialects else "")
+        allowed = "expected 'dialect.name'" + (" or, for all ops of a dialect, 'dialect.*'" if dialects else "")
         raise RegistrationError(f"{name!r} is not an op name: {allowed}")
 
 

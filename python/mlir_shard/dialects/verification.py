@@ -142,7 +142,7 @@ def _check_propagation_edges(op: Any, attribute: Any) -> None:
     edges = value_as(attribute, PropagationEdges, PROPAGATION_EDGES)
     shardings = [sharding for ref in _value_refs(edges) if (sharding := _sharding_at(op, ref)) is not None]
     if not shardings:
-        raise Violation("propagation edges have to be between values with shardings, but none has one")
+        raise Violation("propagation edges must be between values with shardings, but no value has a sharding")
     # On a data-flow edge op, operand numbers refer to the sources of its owner, which are operands of other ops.
     anywhere = op.name in ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
     operands, results = (sys.maxsize, sys.maxsize) if anywhere else (len(op.operands), len(op.results))

@@ -154,7 +154,7 @@ def resized(type_: Any, shape: Sequence[int]) -> Any:
 def _divided(type_: Any, dim: int, blocks: int) -> list[int]:
     shape = list(type_.shape)
     if shape[dim] % blocks:
-        raise ValueError(f"dimension {dim} of {type_} does not divide into {blocks} blocks")
+        raise ValueError(f"dimension {dim} of {type_} is not divisible into {blocks} shards")
     shape[dim] //= blocks
     return shape
 

@@ -93,7 +93,7 @@ def element(type_: Any, value: float) -> Any:
     """Returns the attribute of an integer or floating-point number. Raises InterfaceError for a non-numeric type."""
     if not has_numbers(type_):
         point = ir.InsertionPoint.current
-        raise InterfaceError(point.ref_operation or point.block.owner, f"no constant of {type_} is known")
+        raise InterfaceError(point.ref_operation or point.block.owner, f"no constant of type {type_} is known")
     if isinstance(type_, ir.FloatType):
         return ir.FloatAttr.get(type_, float(value))
     return ir.IntegerAttr.get(type_, int(value))

@@ -27,7 +27,7 @@ def device_permutation(source: TensorLayout, target: TensorLayout) -> dict[int, 
     shards before and after, if the devices differ, or if partial values are reduced: then it is not a permutation.
     """
     if source.blocks != target.blocks or reduced_axes(source, target) or not source.mesh.has_same_devices(target.mesh):
-        raise ValueError(f"no permutation of devices brings {source.sharding} to {target.sharding}")
+        raise ValueError(f"no permutation of devices converts {source.sharding} to {target.sharding}")
     have, want = _contents(source), _contents(target)
     spare: defaultdict[_Content, deque[int]] = defaultdict(deque)
     for device, content in have.items():

@@ -25,7 +25,7 @@ def round_numbers(pairs: Sequence[Pair]) -> list[int]:
     Raises ValueError if a pair is given twice.
     """
     if len(set(pairs)) < len(pairs):
-        raise ValueError("a pair of devices is given twice, but all that one sends the other is one message")
+        raise ValueError("a pair of devices is given twice, but must exchange a single message")
     return _native.exchange_rounds(pairs, num_rounds(pairs))
 
 

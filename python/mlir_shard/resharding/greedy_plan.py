@@ -246,7 +246,7 @@ def greedy_cost(
         moves.append(AllReduce(tuple(sorted(along)), source.sharding.reduction_op))
     for step in steps:
         if step.sharding.mesh_or_ref != source.sharding.mesh_or_ref:
-            raise ValueError(f"the plan goes from the mesh of {source.sharding} to that of {step.sharding}")
+            raise ValueError(f"the plan changes from the mesh of {source.sharding} to the mesh of {step.sharding}")
         if (move := move_of(tensor.grid, step)) is not None:
             moves.append(move)
     costs = []

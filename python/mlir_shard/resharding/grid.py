@@ -90,7 +90,9 @@ class Grid(HashedOnce):
             if found is None:
                 found = tuple(index for index, atom in enumerate(self.atoms) if ref.contains(atom))
                 if not found or self.num_devices(found) != ref.size(self.mesh):
-                    raise ValueError(f"{ref} is not made of axes of the grid {list(self.sizes)} of mesh {self.mesh}")
+                    raise ValueError(
+                        f"{ref} does not consist of axes of the grid {list(self.sizes)} of mesh {self.mesh}"
+                    )
                 self._axes_of[ref] = found
             result += found
         return tuple(result)
@@ -129,8 +131,8 @@ def _coarsest(mesh: Mesh, axes: Axes, name: str) -> Grid:
         for smaller, larger in pairwise(sorted(cuts)):
             if larger % smaller:
                 raise ValueError(
-                    f'sub-axes cut axis "{full.name}" of mesh {name or mesh} at {smaller} and at {larger}, '
-                    "and no grid has axes for both"
+                    f'sub-axes split axis "{full.name}" of mesh {name or mesh} at {smaller} and at {larger}, but no '
+                    "grid has axes for both"
                 )
     return Grid(mesh, split_mesh_axes(axes, mesh))
 

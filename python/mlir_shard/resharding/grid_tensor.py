@@ -36,7 +36,9 @@ class GridTensor:
         after = move.apply(before)
         if isinstance(move, CollectivePermute):
             if self._blocks(before) != self._blocks(after):
-                raise ValueError(f"no permutation of devices brings {before} to {after}: other numbers of blocks")
+                raise ValueError(
+                    f"no permutation of devices converts {before} to {after}: the numbers of shards differ"
+                )
         elif not isinstance(move, DirectExchange):
             for dim, (size, old, new) in enumerate(zip(self.shape, before.dims, after.dims, strict=True)):
                 if old == new:
@@ -44,8 +46,8 @@ class GridTensor:
                 blocks, new_blocks = self.grid.num_devices(old), self.grid.num_devices(new)
                 if not blocks_nest(size, blocks, new_blocks):
                     raise ValueError(
-                        f"dimension {dim} of {size} elements is in {blocks} blocks before and in {new_blocks} after, "
-                        "which do not make each other up, so only a direct exchange leads from one to the other"
+                        f"dimension {dim} of {size} elements has {blocks} shards before and {new_blocks} after, "
+                        "whose boundaries do not align: only a direct exchange can convert one to the other"
                     )
         return after
 

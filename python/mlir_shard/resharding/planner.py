@@ -100,7 +100,9 @@ class SameMeshPlanner:
         found, least = self._best_plan(GridProblem.of(source, target, element_size), DEAREST)
         if found is None:
             limit = self._model.memory_limit
-            raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
+            raise ValueError(
+                f"no plan found from {source.sharding} to {target.sharding} within {limit} bytes per device"
+            )
         cost = found.rank[0]
         return found, cost if least >= cost * (1 - ROUNDING) else least
 
@@ -324,7 +326,7 @@ def shared_planner(cost_model: CostModel, *, uses_direct_exchange: bool = True, 
 
 def _check(source: TensorLayout, target: TensorLayout, element_size: int) -> None:
     if element_size <= 0:
-        raise ValueError(f"an element has at least 1 byte, not {element_size}")
+        raise ValueError(f"an element must have at least 1 byte, got {element_size}")
     reduced_axes(source, target)
     most = max(source.mesh.total_size, target.mesh.total_size)
     if violation := _too_large(most, source.shape, element_size):
@@ -336,5 +338,5 @@ def _too_large(devices: int, shape: tuple[int, ...], element_size: int) -> str |
     if devices > MOST_PLANNED_DEVICES:
         return f"a mesh of {devices} devices is too large to plan for: at most {MOST_PLANNED_DEVICES}"
     if element_size * prod(shape) > MOST_BYTES or max(shape, default=0) >= 1 << 63:
-        return f"a tensor of shape {list(shape)} is too large: its bytes are not counted"
+        return f"a tensor of shape {list(shape)} is too large to plan for"
     return None

@@ -185,6 +185,7 @@ def _common_mesh(source: TensorSharding, target: TensorSharding | None, meshes: 
     if mesh is None or other is None or mesh != other:
         assert target is not None or mesh is None
         raise ReshardError(
-            f"a tensor unreduced along mesh axes cannot go from {source} to {target}: the two meshes have to be equal"
+            f"a tensor unreduced along mesh axes cannot be resharded from {source} to {target}: the meshes must be "
+            "equal"
         )
     return mesh

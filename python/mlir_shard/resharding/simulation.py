@@ -90,7 +90,7 @@ def collective_permute(blocks: Blocks, senders: Mapping[int, int]) -> Blocks:
     Raises ValueError if `senders` is not a permutation of the devices.
     """
     if sorted(senders) != sorted(blocks) or sorted(senders.values()) != sorted(blocks):
-        raise ValueError(f"in a permutation each of the devices {sorted(blocks)} sends once and receives once")
+        raise ValueError(f"in a permutation each of the devices {sorted(blocks)} must send once and receive once")
     return {device: blocks[senders[device]] for device in blocks}
 
 
@@ -159,7 +159,7 @@ def recv(sources: Mapping[int, int], mail: Mapping[tuple[int, int], tuple[Array,
     result, left = {}, dict(mail)
     for device, source in sources.items():
         if not left.get((source, device)):
-            raise ValueError(f"device {device} waits for device {source}, which has sent it nothing")
+            raise ValueError(f"device {device} receives from device {source}, which has sent it nothing")
         result[device], *rest = left[source, device]
         left[source, device] = tuple(rest)
     return result, left
@@ -202,7 +202,9 @@ def reduce_scatter(blocks: Blocks, groups: Groups, dim: int, reduction: Reductio
 
 def _parts(block: Array, count: int, dim: int) -> list[Array]:
     if block.shape[dim] % count:
-        raise ValueError(f"dimension {dim} of a local tensor {list(block.shape)} has no {count} equal parts")
+        raise ValueError(
+            f"dimension {dim} of a local tensor {list(block.shape)} cannot be split into {count} equal parts"
+        )
     return np.split(block, count, axis=dim)
 
 
@@ -218,7 +220,9 @@ def place(values: Array, layout: TensorLayout) -> Blocks:
     """
     if values.shape != (layout.partials, *layout.shape):
         wanted = [layout.partials, *layout.shape]
-        raise ValueError(f"values of shape {list(values.shape)} are no tensor with its partial values, {wanted}")
+        raise ValueError(
+            f"values of shape {list(values.shape)} do not match a tensor with its partial values, {wanted}"
+        )
     check_size(layout)
     result = {}
     for device, box in layout.device_boxes().items():

@@ -56,9 +56,7 @@ class Placement(NamedTuple):
         """
         if not axes or not set(axes) <= set(self.unreduced) or reduction is not self.reduction:
             held = f"{self.reduction.value} along grid axes {list(self.unreduced)}"
-            raise ValueError(
-                f"a {reduction.value} along grid axes {list(axes)} has to be of partial values, not {held}"
-            )
+            raise ValueError(f"a {reduction.value} along grid axes {list(axes)} requires partial values, got {held}")
         return self._replace(unreduced=tuple(axis for axis in self.unreduced if axis not in axes))
 
 
@@ -119,7 +117,7 @@ class AllToAll:
         Raises ValueError if the axes are not minor-most in the source dimension, or the two dimensions are the same.
         """
         if self.source_dim == self.target_dim:
-            raise ValueError(f"an all-to-all is between two dimensions, not from {self.source_dim} to itself")
+            raise ValueError(f"an all-to-all must be between two dimensions, not from {self.source_dim} to itself")
         return before.gathered(self.source_dim, self.axes).sliced(self.target_dim, self.axes)
 
 
@@ -180,10 +178,12 @@ class Together:
 
     def __post_init__(self) -> None:
         if len({type(step) for step in self.steps}) != 1:
-            raise ValueError(f"{len(self.steps)} steps of different kinds, or none, are not one collective")
+            raise ValueError(
+                f"{len(self.steps)} steps cannot form one collective: expected one or more steps of the same kind"
+            )
         dims = [dim for step in self.steps for dim in _dims(step)]
         if len(set(dims)) < len(dims):
-            raise ValueError(f"steps of one collective are about different dimensions, not {dims}")
+            raise ValueError(f"steps of one collective must be for different dimensions, got {dims}")
 
     def apply(self, before: Placement) -> Placement:
         """Returns the placement after the steps. Raises ValueError if one of the steps is not possible."""

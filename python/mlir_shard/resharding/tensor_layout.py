@@ -167,18 +167,18 @@ def reduced_axes(source: TensorLayout, target: TensorLayout) -> Axes:
         return ()
     if source.mesh != target.mesh:
         raise ValueError(
-            f"partial values need one mesh, not {source.mesh} and {target.mesh}: reduce them on the first of these"
+            f"partial values require one mesh, got {source.mesh} and {target.mesh}: reduce them on the first mesh"
         )
     for held in before.unreduced_axes:
         for wanted in after.unreduced_axes:
             if not held.can_coexist(wanted):
                 raise ValueError(
-                    f"the source is unreduced along {held} and the target along {wanted}: partial values along one are "
-                    "not those along the other, as no cut of the axis has both"
+                    f"the source is unreduced along {held} and the target along {wanted}, but no split of the axis "
+                    "has both"
                 )
     added = axes_difference(after.unreduced_axes, before.unreduced_axes, source.mesh)
     if added:
-        raise ValueError(f"the target is unreduced along {_listed(added)}, along which the source is not partial")
+        raise ValueError(f"the target is unreduced along {_listed(added)}, but the source is not partial there")
     if after.unreduced_axes and before.reduction_op is not after.reduction_op:
         raise ValueError(
             f"an unreduced {before.reduction_op.value} cannot become an unreduced {after.reduction_op.value}, "

@@ -65,7 +65,7 @@ def tile_rounds(source: TensorLayout, target: TensorLayout, devices: int = 0) ->
         ValueError: the layouts cannot be exchanged (see `reduced_axes`), or partial values would have to be reduced.
     """
     if total_size(reduced_axes(source, target), source.mesh) > 1:
-        raise ValueError("an exchange in rounds of tiles reduces nothing")
+        raise ValueError("an exchange in rounds of tiles cannot reduce")
     devices = max(devices, 1 + max(target.mesh.devices_with(source.mesh)))
     tiles = _SentTiles.between(source, target).by_shape()
     is_copy = [of_shape.where(of_shape.senders == of_shape.receivers) for of_shape in tiles]

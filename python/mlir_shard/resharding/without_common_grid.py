@@ -131,7 +131,7 @@ def steps_without_grid(
     found = [steps for steps in found if is_within_memory(steps, model)]
     if not found:
         limit = model.memory_limit
-        raise ValueError(f"no plan found from {source.sharding} to {target.sharding} in {limit} bytes a device")
+        raise ValueError(f"no plan found from {source.sharding} to {target.sharding} within {limit} bytes per device")
     costs = {steps: rank_of(steps, source, element_size, model.objective) for steps in found}
     best = min(found, key=lambda steps: costs[steps])
     return Steps(best, costs[best][0], least_cost(source, target, element_size, model))
@@ -205,8 +205,9 @@ class _Ways:
         if not found:
             meshes = f"meshes {self.source.mesh} and {self.target.mesh}"
             raise ValueError(
-                f"{meshes} have different devices, and from {self.source.sharding} to {self.target.sharding} there are "
-                f"too many tiles to exchange: at most {MOST_BETWEEN_DEVICES} in all rounds"
+                f"{meshes} have different devices, and the exchange from {self.source.sharding} to "
+                f"{self.target.sharding} has too many tiles: at most {MOST_BETWEEN_DEVICES} in all rounds are "
+                "supported"
             )
         return found
 

@@ -86,7 +86,7 @@ def _entry(entry: Any) -> Entry:
     if type(entry).__name__ == "UnconstrainedSingleton":
         return PartitionSpec.UNCONSTRAINED
     raise TypeError(
-        f"{entry!r} is not an entry of a partition spec: it has to be the name of a mesh axis, a tuple of names, None, "
+        f"{entry!r} is not an entry of a partition spec: expected the name of a mesh axis, a tuple of names, None, "
         "or P.UNCONSTRAINED"
     )
 
@@ -98,7 +98,7 @@ def as_partition_spec(given: Any) -> PartitionSpec:
     type_ = type(given)
     if type_.__name__ in ("P", "PartitionSpec") and type_.__module__.partition(".")[0] == "jax":
         return PartitionSpec(*given, unreduced=getattr(given, "unreduced", ()))
-    raise TypeError(f"{given!r} is not a partition spec, as P('data', None) is")
+    raise TypeError(f"{given!r} is not a partition spec: expected for example P('data', None)")
 
 
 def sharding_of_spec(spec: Any, shape: Sequence[int | None], mesh: Mesh, mesh_or_ref: str | Mesh) -> TensorSharding:

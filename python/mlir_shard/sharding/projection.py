@@ -113,7 +113,7 @@ class TensorFactorShardings(NamedTuple):
         for factor in mapping.factor_indices:
             sharding = self.factors[factor]
             if sharding is None:
-                raise ValueError(f"the tensor has no factor {factor}, which its mapping {mapping} names")
+                raise ValueError(f"the tensor has no factor {factor}, which its mapping {mapping} contains")
             factors.append(sharding)
         return join_factors(factors, [factor_sizes[factor] for factor in mapping.factor_indices], mesh)
 

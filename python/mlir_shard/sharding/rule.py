@@ -173,4 +173,4 @@ def factor_index(symbol: str) -> int:
     number = symbol[2:]
     if symbol.startswith("z_") and number.isascii() and number.isdigit() and not number.startswith("0"):
         return _LAST_LETTER + int(number)
-    raise ValueError(f"'{symbol}' names no factor: a letter from 'i' to 'z', or 'z_' and a positive number, does")
+    raise ValueError(f"'{symbol}' is not a factor: expected a letter from 'i' to 'z', or 'z_' and a positive number")

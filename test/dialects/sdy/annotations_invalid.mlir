@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics
 
 func.func @negative_group(%a: tensor<8xf32>) {
-  // expected-error @+1 {{'sdy.sharding_group' op has group_id -1, but the id of a group is not negative}}
+  // expected-error @+1 {{'sdy.sharding_group' op has group_id -1, but a group id must not be negative}}
   sdy.sharding_group %a group_id=-1 : tensor<8xf32>
   return
 }
@@ -17,7 +17,7 @@ func.func @narrow_group(%a: tensor<8xf32>) {
 // -----
 
 func.func @group_of_unranked(%a: tensor<*xf32>) {
-  // expected-error @+1 {{works on ranked tensors, got tensor<*xf32>}}
+  // expected-error @+1 {{requires ranked tensors, got tensor<*xf32>}}
   sdy.sharding_group %a group_id=1 : tensor<*xf32>
   return
 }
@@ -25,7 +25,7 @@ func.func @group_of_unranked(%a: tensor<*xf32>) {
 // -----
 
 func.func @barrier_of_number(%a: i32) {
-  // expected-error @+1 {{'sdy.propagation_barrier' op works on ranked tensors, got i32}}
+  // expected-error @+1 {{'sdy.propagation_barrier' op requires ranked tensors, got i32}}
   %0 = sdy.propagation_barrier %a allowed_direction=NONE : i32
   return
 }
@@ -33,7 +33,7 @@ func.func @barrier_of_number(%a: i32) {
 // -----
 
 func.func @open_barrier(%a: tensor<8xf32>) {
-  // expected-error @+1 {{allows BOTH directions and so bars nothing}}
+  // expected-error @+1 {{blocks no direction}}
   %0 = sdy.propagation_barrier %a allowed_direction=BOTH : tensor<8xf32>
   return
 }

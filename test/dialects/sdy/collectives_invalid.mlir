@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @unsharded_operand(%a: tensor<16xf32>) {
-  // expected-error @+1 {{'sdy.all_gather' op the operand has no sharding}}
+  // expected-error @+1 {{'sdy.all_gather' op the operand must have a sharding}}
   %0 = sdy.all_gather [{"x"}] %a out_sharding=<@mesh, [{}]> : tensor<16xf32>
   return
 }
@@ -11,7 +11,7 @@ func.func @unsharded_operand(%a: tensor<16xf32>) {
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @unsharded_all_to_all(%a: tensor<16x16xf32>) {
-  // expected-error @+1 {{'sdy.all_to_all' op the operand has no sharding}}
+  // expected-error @+1 {{'sdy.all_to_all' op the operand must have a sharding}}
   %0 = sdy.all_to_all [{"x"}: 0->1] %a out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x16xf32>
   return
 }
@@ -21,7 +21,7 @@ func.func @unsharded_all_to_all(%a: tensor<16x16xf32>) {
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 sdy.mesh @other = <["x"=2, "y"=8]>
 func.func @other_mesh(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@other, [{"x"}]>}) {
-  // expected-error @+1 {{out_sharding is on the mesh <["x"=2, "y"=4]>, but the operand on <["x"=2, "y"=8]>}}
+  // expected-error @+1 {{out_sharding is on the mesh <["x"=2, "y"=4]>, but the operand is on <["x"=2, "y"=8]>}}
   %0 = sdy.all_gather [{"x"}] %a out_sharding=<@mesh, [{}]> : tensor<16xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @major_part(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @not_gathered(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) {
-  // expected-error @+1 {{dim 0: out_sharding has the axes {}, but the operand's change to {"x"}}}
+  // expected-error @+1 {{dim 0: out_sharding has the axes {}, but the operand's become {"x"}}}
   %0 = sdy.all_gather [{"y"}] %a out_sharding=<@mesh, [{}]> : tensor<16xf32>
   return
 }
@@ -93,7 +93,7 @@ func.func @sliced_twice(%a: tensor<16x16xf32>) {
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @nothing_moves(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  // expected-error @+1 {{an all-to-all moves axes between dimensions, but none are given}}
+  // expected-error @+1 {{an all-to-all must move at least one axis}}
   %0 = sdy.all_to_all [] %a out_sharding=<@mesh, [{"x"}, {}]> : tensor<16x16xf32>
   return
 }
@@ -102,7 +102,7 @@ func.func @nothing_moves(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@me
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @no_such_dim(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  // expected-error @+1 {{target dim 2 is none of the tensor's 2 dimensions}}
+  // expected-error @+1 {{target dim 2 is out of range for a tensor of rank 2}}
   %0 = sdy.all_to_all [{"x"}: 0->2] %a out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x16xf32>
   return
 }
@@ -111,7 +111,7 @@ func.func @no_such_dim(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @dim_twice(%a: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}]>}) {
-  // expected-error @+1 {{dim 2 is a source or target twice}}
+  // expected-error @+1 {{dim 2 occurs more than once as a source or target}}
   %0 = sdy.all_to_all [{"x"}: 0->2, {"y"}: 1->2] %a out_sharding=<@mesh, [{}, {}, {"x", "y"}]> : tensor<16x16x16xf32>
   return
 }
@@ -120,7 +120,7 @@ func.func @dim_twice(%a: tensor<16x16x16xf32> {sdy.sharding = #sdy.sharding<@mes
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @descending(%a: tensor<4x4x4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}, {}]>}) {
-  // expected-error @+1 {{source dims have to ascend, but 0 comes after 1}}
+  // expected-error @+1 {{source dims must be in ascending order, but 0 comes after 1}}
   %0 = sdy.all_to_all [{"y"}: 1->2, {"x"}: 0->3] %a out_sharding=<@mesh, [{}, {}, {"y"}, {"x"}]> : tensor<4x4x4x4xf32>
   return
 }
@@ -129,7 +129,7 @@ func.func @descending(%a: tensor<4x4x4x4xf32> {sdy.sharding = #sdy.sharding<@mes
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @other_dim_changes(%a: tensor<4x4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {"y"}]>}) {
-  // expected-error @+1 {{dim 2: out_sharding has the axes {}, but the operand's change to {"y"}}}
+  // expected-error @+1 {{dim 2: out_sharding has the axes {}, but the operand's become {"y"}}}
   %0 = sdy.all_to_all [{"x"}: 0->1] %a out_sharding=<@mesh, [{}, {"x"}, {}]> : tensor<4x4x4xf32>
   return
 }
@@ -138,7 +138,7 @@ func.func @other_dim_changes(%a: tensor<4x4x4xf32> {sdy.sharding = #sdy.sharding
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @more_blocks(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{dim 0: {"y"} makes 4 blocks, but the operand's {"x"} makes 2}}
+  // expected-error @+1 {{dim 0: {"y"} makes 4 shards, but the operand's {"x"} makes 2}}
   %0 = sdy.collective_permute %a out_sharding=<@mesh, [{"y"}]> : tensor<16xf32>
   return
 }
@@ -148,7 +148,7 @@ func.func @more_blocks(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 sdy.mesh @other = <["x"=4, "y"=2]>
 func.func @permute_to_other_axes(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{which has other axes than the operand's}}
+  // expected-error @+1 {{has different axes}}
   %0 = sdy.collective_permute %a out_sharding=<@other, [{"y"}]> : tensor<16xf32>
   return
 }
@@ -158,7 +158,7 @@ func.func @permute_to_other_axes(%a: tensor<16xf32> {sdy.sharding = #sdy.shardin
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 sdy.mesh @twin = <["x"=2, "y"=4]>
 func.func @permute_to_twin(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{which differ in name alone}}
+  // expected-error @+1 {{the meshes must differ in the order of devices, not only in name}}
   %0 = sdy.collective_permute %a out_sharding=<@twin, [{"x"}]> : tensor<16xf32>
   return
 }
@@ -203,7 +203,7 @@ func.func @reduced_in_any_order(%a: tensor<16xf32>) {
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @all_reduce_moves(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{out_sharding has to shard as the operand does}}
+  // expected-error @+1 {{out_sharding must shard like the operand}}
   %0 = sdy.all_reduce {"y"} %a out_sharding=<@mesh, [{}]> : tensor<16xf32>
   return
 }
@@ -212,7 +212,7 @@ func.func @all_reduce_moves(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@me
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @reduced_by_other_op(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced=max{"y"}>}) {
-  // expected-error @+1 {{axis "y" is unreduced by max, so min cannot reduce it}}
+  // expected-error @+1 {{axis "y" is unreduced by max, but reduced by min}}
   %0 = sdy.all_reduce min {"y"} %a out_sharding=<@mesh, [{"x"}]> : tensor<16xf32>
   return
 }
@@ -221,7 +221,7 @@ func.func @reduced_by_other_op(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @all_reduce_makes_unreduced(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{axis "y" is unreduced in a result but in no operand}}
+  // expected-error @+1 {{axis "y" is unreduced in a result but not in an operand}}
   %0 = sdy.all_reduce {} %a out_sharding=<@mesh, [{"x"}], unreduced={"y"}> : tensor<16xf32>
   return
 }
@@ -230,7 +230,7 @@ func.func @all_reduce_makes_unreduced(%a: tensor<16xf32> {sdy.sharding = #sdy.sh
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @scattered_elsewhere(%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
-  // expected-error @+1 {{dim 0: out_sharding has the axes {"x"}, but the operand's change to {"x", "y"}}}
+  // expected-error @+1 {{dim 0: out_sharding has the axes {"x"}, but the operand's become {"x", "y"}}}
   %0 = sdy.reduce_scatter [{"y"}, {}] %a out_sharding=<@mesh, [{"x"}, {"y"}]> : tensor<16x16xf32>
   return
 }
@@ -239,7 +239,7 @@ func.func @scattered_elsewhere(%a: tensor<16x16xf32> {sdy.sharding = #sdy.shardi
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @scatter_reduces_other_op(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced=max{"y"}>}) {
-  // expected-error @+1 {{axis "y" is unreduced by max, so sum cannot reduce it}}
+  // expected-error @+1 {{axis "y" is unreduced by max, but reduced by sum}}
   %0 = sdy.reduce_scatter [{"y"}] %a out_sharding=<@mesh, [{"x", "y"}]> : tensor<16xf32>
   return
 }
@@ -257,7 +257,7 @@ func.func @unknown_reduction(%a: tensor<16xf32>) {
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @not_added_to_unreduced(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced={"y":(1)2}>}) {
-  // expected-error @+1 {{out_sharding has the unreduced axes {"x"}, but the operand's change to {"x", "y":(1)2}}}
+  // expected-error @+1 {{out_sharding has the unreduced axes {"x"}, but the operand's become {"x", "y":(1)2}}}
   %0 = sdy.sharded_to_unreduced [{"x"}] %a out_sharding=<@mesh, [{}], unreduced={"x"}> : tensor<16xf32>
   return
 }
@@ -266,7 +266,7 @@ func.func @not_added_to_unreduced(%a: tensor<16xf32> {sdy.sharding = #sdy.shardi
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @unreduced_by_min(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{out_sharding is unreduced by min, but axes become unreduced only by sum}}
+  // expected-error @+1 {{out_sharding is unreduced by min, but axes can become unreduced only by sum}}
   %0 = sdy.sharded_to_unreduced [{"x"}] %a out_sharding=<@mesh, [{}], unreduced=min{"x"}> : tensor<16xf32>
   return
 }
@@ -275,7 +275,7 @@ func.func @unreduced_by_min(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@me
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @not_replicated(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{axis "x" overlaps dim 0 of the operand, but has to be replicated there}}
+  // expected-error @+1 {{axis "x" overlaps dim 0 of the operand, but must be replicated there}}
   %0 = sdy.replicated_to_unreduced {"x"} %a out_sharding=<@mesh, [{"x"}]> : tensor<16xf32>
   return
 }
@@ -293,7 +293,7 @@ func.func @already_unreduced(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @no_axis(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{axes that become unreduced have to be given, but none are}}
+  // expected-error @+1 {{at least one axis that becomes unreduced must be given}}
   %0 = sdy.replicated_to_unreduced {} %a out_sharding=<@mesh, [{"x"}]> : tensor<16xf32>
   return
 }
@@ -302,7 +302,7 @@ func.func @no_axis(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @dims_change(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{out_sharding has to have the operand's dimension shardings}}
+  // expected-error @+1 {{out_sharding must have the operand's dimension shardings}}
   %0 = sdy.replicated_to_unreduced {"y"} %a out_sharding=<@mesh, [{}], unreduced={"y"}> : tensor<16xf32>
   return
 }
@@ -311,7 +311,7 @@ func.func @dims_change(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 func.func @token(%a: !stablehlo.token {sdy.sharding = #sdy.sharding<@mesh, []>}) {
-  // expected-error @+1 {{'sdy.all_reduce' op works on shaped types}}
+  // expected-error @+1 {{'sdy.all_reduce' op requires shaped types}}
   %0 = sdy.all_reduce {"x"} %a out_sharding=<@mesh, []> : !stablehlo.token
   return
 }

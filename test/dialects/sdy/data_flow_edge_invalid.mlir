@@ -10,7 +10,7 @@ func.func @wrong_sharding(%a: tensor<8xf32>) {
 // -----
 
 func.func @other_user(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{has to be the only user of its operand, which has 2 uses}}
+  // expected-error @+1 {{must be the only user of its operand, which has 2 uses}}
   %0 = sdy.data_flow_edge %a : tensor<8xf32>
   return %a : tensor<8xf32>
 }
@@ -26,7 +26,7 @@ func.func @dynamic(%a: tensor<?xf32>) {
 // -----
 
 func.func @token(%a: !stablehlo.token) {
-  // expected-error @+1 {{works on shaped types (tensors, vectors, memrefs), got !stablehlo.token}}
+  // expected-error @+1 {{requires shaped types (tensors, vectors, memrefs), got !stablehlo.token}}
   %0 = sdy.data_flow_edge %a : !stablehlo.token
   return
 }
@@ -35,7 +35,7 @@ func.func @token(%a: !stablehlo.token) {
 
 func.func @of_barrier(%a: tensor<8xf32>) {
   %0 = sdy.propagation_barrier %a allowed_direction=NONE : tensor<8xf32>
-  // expected-error @+1 {{has an operand that 'sdy.propagation_barrier' defines}}
+  // expected-error @+1 {{has an operand that is defined by 'sdy.propagation_barrier'}}
   %1 = sdy.data_flow_edge %0 : tensor<8xf32>
   return
 }
@@ -71,7 +71,7 @@ func.func @of_other_argument(%a: tensor<8xf32>) {
 // -----
 
 func.func @func_edge_not_alone(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{has to be the only user of its operand}}
+  // expected-error @+1 {{must be the only user of its operand}}
   %0 = sdy.func_data_flow_edge %a : tensor<8xf32>
   return %a : tensor<8xf32>
 }

@@ -36,13 +36,13 @@ sdy.mesh @serving = <["x"=3], device_ids=[6, 5, 3]>
 
 // -----
 
-// expected-error @+1 {{a mesh without axes has at most one device id, but 3 are given}}
+// expected-error @+1 {{a mesh without axes must have at most one device id, but 3 are given}}
 sdy.mesh @no_axes = <[], device_ids=[2, 1, 0]>
 
 // -----
 
 func.func @elsewhere() {
-  // expected-error @+1 {{'sdy.mesh' op has to be right under a 'builtin.module', got 'func.func'}}
+  // expected-error @+1 {{'sdy.mesh' op must be directly in a 'builtin.module', got 'func.func'}}
   "sdy.mesh"() {sym_name = "mesh", mesh = #sdy.mesh<["x"=2]>} : () -> ()
   return
 }
@@ -54,12 +54,12 @@ func.func @elsewhere() {
 
 // -----
 
-// expected-error @+1 {{needs an attribute 'mesh', a #sdy.mesh}}
+// expected-error @+1 {{requires an attribute 'mesh', a #sdy.mesh}}
 "sdy.mesh"() {sym_name = "mesh"} : () -> ()
 
 // -----
 
-// expected-error @+1 {{needs a string attribute 'sym_name'}}
+// expected-error @+1 {{requires a string attribute 'sym_name'}}
 "sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>} : () -> ()
 
 // -----

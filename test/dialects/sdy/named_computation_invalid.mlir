@@ -1,7 +1,7 @@
 // RUN: shard-opt %s --split-input-file --verify-diagnostics
 
 func.func @other_argument_type(%a: tensor<8xf32>) {
-  // expected-error @+1 {{'sdy.named_computation' op operand 0 is tensor<8xf32>, so the body has to take that type, got tensor<4xf32>}}
+  // expected-error @+1 {{'sdy.named_computation' op operand 0 has type tensor<8xf32>, but the body takes tensor<4xf32>}}
   %0 = sdy.named_computation<"f">(%a) (%b: tensor<4xf32>) {
     sdy.return %b : tensor<4xf32>
   } : (tensor<8xf32>) -> tensor<4xf32>
@@ -21,7 +21,7 @@ func.func @too_few_arguments(%a: tensor<8xf32>) {
 // -----
 
 func.func @other_result_type(%a: tensor<8xf32>) {
-  // expected-error @+1 {{result 0 is tensor<8xi1>, so the body has to return that type, got tensor<8xf32>}}
+  // expected-error @+1 {{result 0 has type tensor<8xi1>, but the body returns tensor<8xf32>}}
   %0 = sdy.named_computation<"f">(%a) (%b: tensor<8xf32>) {
     sdy.return %b : tensor<8xf32>
   } : (tensor<8xf32>) -> tensor<8xi1>
@@ -74,7 +74,7 @@ func.func @missing_out_sharding(%a: tensor<8xf32>) {
 // -----
 
 func.func @name_is_no_string(%a: tensor<8xf32>) {
-  // expected-error @+1 {{needs a string attribute 'name'}}
+  // expected-error @+1 {{requires a string attribute 'name'}}
   "sdy.named_computation"() ({
     sdy.return
   }) {name = 1 : i32} : () -> ()
@@ -84,7 +84,7 @@ func.func @name_is_no_string(%a: tensor<8xf32>) {
 // -----
 
 func.func @two_blocks() {
-  // expected-error @+1 {{needs one region with one block, got 1 regions with 2 blocks}}
+  // expected-error @+1 {{requires one region with one block, got 1 regions with 2 blocks}}
   "sdy.named_computation"() ({
     sdy.return
   ^second:

@@ -37,7 +37,7 @@ func.func @per_value(%a: tensor<8xf32>) {
 
 sdy.mesh @mesh = <["x"=2]>
 func.func @two_operands(%a: tensor<8xf32>) {
-  // expected-error @+1 {{'sdy.sharding_constraint' op takes one operand, got 2}}
+  // expected-error @+1 {{'sdy.sharding_constraint' op must have one operand, got 2}}
   %0 = "sdy.sharding_constraint"(%a, %a) {sharding = #sdy.sharding<@mesh, [{"x"}]>} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -46,7 +46,7 @@ func.func @two_operands(%a: tensor<8xf32>) {
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @introduces_max(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{axis "y" becomes unreduced by max, but here it can only be by sum}}
+  // expected-error @+1 {{axis "y" becomes unreduced by max, but this op allows only sum}}
   %0 = sdy.sharding_constraint %a <@mesh, [{"x"}], unreduced=max{"y"}> : tensor<8xf32>
   return
 }
@@ -57,7 +57,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 func.func @changes_reduction(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=min{"y"}>}) {
   // The sharding of the operand is found through barriers.
   %0 = sdy.propagation_barrier %a allowed_direction=FORWARD : tensor<8xf32>
-  // expected-error @+1 {{axis "y" stays unreduced, so its reduction stays min and cannot become sum}}
+  // expected-error @+1 {{axis "y" stays unreduced, but its reduction changes from min to sum}}
   %1 = sdy.reshard %0 <@mesh, [{"x"}], unreduced={"y"}> : tensor<8xf32>
   return
 }

@@ -25,7 +25,7 @@ func.func @wrong_rank(%a: tensor<8x8xf32>) {
 // -----
 
 func.func @dynamic(%a: tensor<8x?xf32>) {
-  // expected-error @+1 {{a rule maps tensors with a static shape, but dim 1 is dynamic}}
+  // expected-error @+1 {{a rule requires tensors with a static shape, but dim 1 is dynamic}}
   %0 = stablehlo.negate %a {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8}>} : tensor<8x?xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @dynamic(%a: tensor<8x?xf32>) {
 // -----
 
 func.func @tuple(%a: tensor<8xf32>) {
-  // expected-error @+1 {{result: a rule maps tensors with a static shape, but this is a value that is not a tensor}}
+  // expected-error @+1 {{result: a rule requires tensors with a static shape, but this is a value that is not a tensor}}
   %0 = stablehlo.custom_call @f(%a) {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8}>} : (tensor<8xf32>) -> tuple<tensor<8xf32>>
   return
 }
@@ -49,7 +49,7 @@ func.func @unknown_factor(%a: tensor<8xf32>) {
 // -----
 
 func.func @unused_factor(%a: tensor<8xf32>) {
-  // expected-error @+1 {{factor j=4 is in no operand and no result}}
+  // expected-error @+1 {{factor j=4 does not occur in any operand or result}}
   %0 = stablehlo.negate %a {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8, j=4}>} : tensor<8xf32>
   return
 }
@@ -81,7 +81,7 @@ func.func @two_types(%a: tensor<8x4xf32>) {
 // -----
 
 func.func @reduced_in_result(%a: tensor<8xf32>) {
-  // expected-error @+1 {{reduction factor i is in result, but a reduced factor is in no result}}
+  // expected-error @+1 {{reduction factor i must not occur in result}}
   %0 = stablehlo.negate %a {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=8} reduction={i}>} : tensor<8xf32>
   return
 }
@@ -89,7 +89,7 @@ func.func @reduced_in_result(%a: tensor<8xf32>) {
 // -----
 
 func.func @descending(%a: tensor<8x4xf32>) {
-  // expected-error @+1 {{blocked_propagation factors: they have to ascend: i, j}}
+  // expected-error @+1 {{blocked_propagation factors: must be in ascending order: i, j}}
   %0 = stablehlo.negate %a {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=4} blocked_propagation={j, i}>} : tensor<8x4xf32>
   return
 }
@@ -116,7 +116,7 @@ func.func @step_twice(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["x"=2]>
 func.func @to_itself(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{propagation step 0: axis "x" goes from result-0 to itself}}
+  // expected-error @+1 {{propagation step 0: axis "x" propagates from result-0 to itself}}
   %0 = stablehlo.negate %a {sdy.propagation_edges = #sdy.propagation_edges<[{step-0 = [{"x" = result-0 -> [operand-0, result-0]}]}]>} : tensor<8xf32>
   return
 }
@@ -142,7 +142,7 @@ func.func @unknown_axis(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 // -----
 
 func.func @nothing_sharded(%a: tensor<8xf32>) {
-  // expected-error @+1 {{propagation edges have to be between values with shardings, but none has one}}
+  // expected-error @+1 {{propagation edges must be between values with shardings, but no value has a sharding}}
   %0 = stablehlo.negate %a {sdy.propagation_edges = #sdy.propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>} : tensor<8xf32>
   return
 }

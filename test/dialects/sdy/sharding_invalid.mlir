@@ -108,19 +108,19 @@ func.func private @not_a_divisor(tensor<24xf32> {sdy.sharding = #sdy.sharding<@m
 // -----
 
 sdy.mesh @mesh = <["x"=4]>
-// expected-error @+1 {{sub-axis "x":(1)4 is all of its axis, which is written "x"}}
+// expected-error @+1 {{sub-axis "x":(1)4 covers its entire axis and must be written as "x"}}
 func.func private @whole_axis(tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)4}]>})
 
 // -----
 
 sdy.mesh @mesh = <["x"=4]>
-// expected-error @+1 {{has size 1, but a sub-axis has at least size 2}}
+// expected-error @+1 {{has size 1, but a sub-axis must have at least size 2}}
 func.func private @one_device(tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(2)1}]>})
 
 // -----
 
 sdy.mesh @mesh = <["x"=4]>
-// expected-error @+1 {{has pre-size 0, but a pre-size is at least 1}}
+// expected-error @+1 {{has pre-size 0, but a pre-size must be at least 1}}
 func.func private @no_pre_size(tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(0)2}]>})
 
 // -----
@@ -144,7 +144,7 @@ func.func private @priority_of_nothing(tensor<16x16xf32> {sdy.sharding = #sdy.sh
 // -----
 
 sdy.mesh @mesh = <["x"=2]>
-// expected-error @+1 {{a sharding needs a tensor with a rank}}
+// expected-error @+1 {{a sharding requires a tensor with a rank}}
 func.func private @unranked(tensor<*xf32> {sdy.sharding = #sdy.sharding<@mesh, []>})
 
 // -----
@@ -156,7 +156,7 @@ func.func private @number(i32 {sdy.sharding = #sdy.sharding<@mesh, [], replicate
 // -----
 
 sdy.mesh @mesh = <["x"=2]>
-// expected-error @+1 {{a sharding of a tuple needs one of size 1}}
+// expected-error @+1 {{a sharding of a tuple requires a tuple of size 1}}
 func.func private @pair(tuple<tensor<8xf32>, tensor<8xf32>> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 
 // -----

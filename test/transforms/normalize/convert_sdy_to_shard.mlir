@@ -108,7 +108,7 @@ func.func @sub_axes(%a: tensor<7x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 // -----
 
-// expected-error@+1 {{sub-axes cut axis "a" of mesh @mesh at 2 and at 3, and no grid has axes for both}}
+// expected-error@+1 {{sub-axes split axis "a" of mesh @mesh at 2 and at 3, but no grid has axes for both}}
 sdy.mesh @mesh = <["a"=6]>
 func.func @no_grid(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)2}]>},
                    %b: tensor<9xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)3}]>}) {

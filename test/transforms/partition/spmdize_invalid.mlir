@@ -10,7 +10,7 @@ func.func @returns_unreduced(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@me
 
 // -----
 
-// expected-error@+1 {{sub-axes cut axis "x" of mesh @mesh at 2 and at 3, and no grid has axes for both}}
+// expected-error@+1 {{sub-axes split axis "x" of mesh @mesh at 2 and at 3, but no grid has axes for both}}
 module @cuts {
   sdy.mesh @mesh = <["x"=6]>
   func.func @main(%a: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>}, %b: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)3}]>}) {

@@ -35,7 +35,7 @@ sdy.mesh @mesh = <["x"=2]>
 sdy.mesh @other = <["x"=2, "y"=2]>
 
 func.func @other_mesh(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) -> tensor<8xf32> {
-  // CHECK: error: 'stablehlo.negate' cannot be resharded: a tensor unreduced along mesh axes cannot go from <@mesh, [{}], unreduced={"x"}> to <@other, [{"y"}]>
+  // CHECK: error: 'stablehlo.negate' cannot be resharded: a tensor unreduced along mesh axes cannot be resharded from <@mesh, [{}], unreduced={"x"}> to <@other, [{"y"}]>
   %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@other, [{"y"}]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

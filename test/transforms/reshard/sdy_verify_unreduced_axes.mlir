@@ -26,7 +26,7 @@ func.func @maximum(%a: tensor<8x8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.s
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @lost(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced={"y"}>}) -> tensor<8xf32> {
-  // expected-error @+1 {{'stablehlo.negate' op axis "y" is unreduced in an operand but in no result}}
+  // expected-error @+1 {{'stablehlo.negate' op axis "y" is unreduced in an operand but not in a result}}
   %0 = stablehlo.negate %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -37,7 +37,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @lost_behind_barrier(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced={"y"}>}) -> tensor<8xf32> {
   %0 = sdy.propagation_barrier %a allowed_direction=NONE : tensor<8xf32>
-  // expected-error @+1 {{'stablehlo.negate' op axis "y" is unreduced in an operand but in no result}}
+  // expected-error @+1 {{'stablehlo.negate' op axis "y" is unreduced in an operand but not in a result}}
   %1 = stablehlo.negate %0 : tensor<8xf32>
   return %1 : tensor<8xf32>
 }
@@ -48,7 +48,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @no_sum(%a: tensor<8x8xf32>) -> tensor<8xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  // expected-error @+1 {{'stablehlo.reduce' op axis "x" becomes unreduced by max, but here it can only be by sum}}
+  // expected-error @+1 {{'stablehlo.reduce' op axis "x" becomes unreduced by max, but this op allows only sum}}
   %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}], unreduced=max{"x"}>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -58,7 +58,7 @@ func.func @no_sum(%a: tensor<8x8xf32>) -> tensor<8xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @reduced_otherwise(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=max{"x"}>}) -> tensor<8xf32> {
-  // expected-error @+1 {{'stablehlo.all_reduce' op axis "x" is unreduced by max, so sum cannot reduce it}}
+  // expected-error @+1 {{'stablehlo.all_reduce' op axis "x" is unreduced by max, but reduced by sum}}
   %0 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
   ^bb0(%l: tensor<f32>, %r: tensor<f32>):
     %1 = stablehlo.add %l, %r : tensor<f32>

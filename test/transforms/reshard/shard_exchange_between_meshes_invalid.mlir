@@ -13,7 +13,7 @@ func.func @main(%arg0: tensor<?x8xf32> {sdy.sharding = #sdy.sharding<@a, [{}, {"
 sdy.mesh @a = <["x"=4]>
 sdy.mesh @b = <["x"=2]>
 func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{}], unreduced={"x"}>}) -> tensor<8xf32> {
-  // expected-error@+1 {{partial values need one mesh, not <["x"=4]> and <["x"=2]>: reduce them on the first of these}}
+  // expected-error@+1 {{partial values require one mesh, got <["x"=4]> and <["x"=2]>: reduce them on the first mesh}}
   %0 = sdy.reshard %arg0 <@b, [{"x"}]> : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

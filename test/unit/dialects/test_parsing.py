@@ -75,5 +75,5 @@ def test_attributes_from_text() -> None:
             sdy.TensorShardingAttr.parse(str(sharding.value)) == sharding == sdy.TensorShardingAttr.get(sharding.value)
         )
         assert sdy.MeshAttr.parse('#sdy.mesh<["x"=2]>').axes[0].size == 2
-        with pytest.raises(ValueError, match=r"is no #sdy\.mesh: expected"):
+        with pytest.raises(ValueError, match=r"is not a valid #sdy\.mesh: expected"):
             sdy.MeshAttr.parse("#sdy.mesh<[x=2]>")

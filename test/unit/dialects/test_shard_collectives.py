@@ -60,6 +60,6 @@ def test_blocks_have_to_be_equal() -> None:
     with (
         ir.InsertionPoint.at_block_begin(block),
         ir.Location.unknown(module.context),
-        pytest.raises(ValueError, match="dimension 1 of tensor<6x8xf32> is not divisible by 3"),
+        pytest.raises(ValueError, match="dimension 1 of tensor<6x8xf32> is not divisible into 3 shards"),
     ):
         shard.all_to_all("g", block.arguments[0], [0], 1, 0, 3)

@@ -110,13 +110,13 @@ def test_unreadable_discardable_attribute(module: Any, errors: list[str]) -> Non
 def test_unreadable_sharding_of_an_operand_counts_as_none(module: Any, errors: list[str]) -> None:
     ops(module, "sdy.reshard")[0].attributes["sharding"] = unreadable("sharding")
     assert not VERIFIERS["sdy.all_gather"](ops(module, "sdy.all_gather")[0])
-    assert "the operand has no sharding" in errors[0]
+    assert "the operand must have a sharding" in errors[0]
 
 
 def test_operand_of_an_op_without_its_attribute_has_no_sharding(module: Any, errors: list[str]) -> None:
     del ops(module, "sdy.reshard")[0].attributes["sharding"]
     assert not VERIFIERS["sdy.all_gather"](ops(module, "sdy.all_gather")[0])
-    assert "the operand has no sharding" in errors[0]
+    assert "the operand must have a sharding" in errors[0]
 
 
 def test_wrong_mesh_is_reported_where_it_is(module: Any, errors: list[str]) -> None:

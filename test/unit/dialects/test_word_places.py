@@ -38,7 +38,7 @@ PROGRAMS = {
     "unreduced too": (constraint('<@mesh, [{"x"}, {}], unreduced={^"x"}>'), 'axis "x" is already used in dim 0'),
     "a part and all": (constraint('<@mesh, [{"y"}, {^"y":(1)2}]>'), 'axis "y":(1)2 overlaps "y" in dim 0'),
     "parts to merge": (constraint('<@mesh, [{^"y":(1)2, "y":(2)2}, {}]>'), "follow each other and have to be merged"),
-    "a part that is all": (constraint('<@mesh, [{}, {^"y":(1)4}]>'), "is all of its axis"),
+    "a part that is all": (constraint('<@mesh, [{}, {^"y":(1)4}]>'), "covers its entire axis"),
     "a mesh that is none": (constraint('<^@mehs, [{"x"}, {}]>'), "unknown mesh @mehs: the module has @mesh, @other"),
     "the second argument": (signature('#sdy.sharding<@mesh, [{"y"}, {^"y"}]>'), 'argument 1: dim 1: axis "y"'),
     "the mesh of an argument": (signature("#sdy.sharding<^@n, [{}, {}]>"), "argument 1: unknown mesh @n"),

@@ -76,7 +76,7 @@ def test_shapes_and_meshes_that_are_none() -> None:
 
 @pytest.mark.parametrize("element_size", [0, -4])
 def test_elements_without_bytes(element_size: int) -> None:
-    with pytest.raises(ValueError, match=f"at least 1 byte, not {element_size}"):
+    with pytest.raises(ValueError, match=f"at least 1 byte, got {element_size}"):
         Planner().plan(layout("a", ""), layout("", "a"), element_size)
 
 
@@ -86,9 +86,9 @@ def test_tensors_that_cannot_become_each_other() -> None:
     largest = layout("b", "", unreduced_axes=(AxisRef("a"),), reduction_op=ReductionOp.MAX)
     cases = [
         (source, layout("a", "", shape=(8, 9)), r"shape \[8, 8\] cannot become one of shape \[8, 9\]"),
-        (source, partial, 'unreduced along "a", along which the source is not partial'),
+        (source, partial, 'unreduced along "a", but the source is not partial there'),
         (partial, largest, "an unreduced sum cannot become an unreduced max"),
-        (partial, layout("", "", mesh=mesh_of(2, 4, device_ids=reversed(range(8)))), "partial values need one mesh"),
+        (partial, layout("", "", mesh=mesh_of(2, 4, device_ids=reversed(range(8)))), "partial values require one mesh"),
     ]
     for before, after, message in cases:
         for is_any in (True, False):
@@ -112,7 +112,7 @@ def test_values_of_another_shape_are_not_simulated() -> None:
 
 @pytest.mark.parametrize("bandwidth", [0, -1.0, nan, inf, -inf])
 def test_links_without_bandwidth(bandwidth: float) -> None:
-    with pytest.raises(ValueError, match=f"positive number of bytes a second, not {bandwidth}"):
+    with pytest.raises(ValueError, match=f"positive number of bytes per second, got {bandwidth}"):
         Link(latency=0.0, bandwidth=bandwidth)
     with pytest.raises(ValueError, match=r"^bandwidth: "):
         CostModel.from_mapping({"bandwidth": bandwidth})
@@ -131,15 +131,15 @@ def test_links_that_are_too_early_or_never_there(latency: float) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"bandwith": 1}, "^bandwith: unknown, there are latency, bandwidth"),
+        ({"bandwith": 1}, "^bandwith: unknown key, expected one of latency, bandwidth"),
         ({"links": {"a": {"speed": 1}}}, r"^links\.a\.speed: unknown"),
         ({"links": ["a"]}, "^links: "),
         ({"links": {"a": 3}}, r"^links\.a: "),
-        ({"latency": "fast"}, "^latency: a number, not 'fast'"),
-        ({"bandwidth": True}, "^bandwidth: a number, not True"),
-        ({"objective": "speed"}, "^objective: one of bytes, time, memory, not 'speed'"),
+        ({"latency": "fast"}, "^latency: expected a number, got 'fast'"),
+        ({"bandwidth": True}, "^bandwidth: expected a number, got True"),
+        ({"objective": "speed"}, "^objective: expected one of bytes, time, memory, got 'speed'"),
         ({"objective": ["time"]}, "^objective: "),
-        ({"memory_limit": 0}, "^memory_limit: a positive number of bytes, not 0"),
+        ({"memory_limit": 0}, "^memory_limit: expected a positive number of bytes, got 0"),
         ({"memory_limit": 1.5}, "^memory_limit: "),
         ({"memory_limit": "1GB"}, "^memory_limit: "),
     ],
@@ -160,24 +160,28 @@ def test_cost_models_that_are_none(values: dict[str, Any], message: str, tmp_pat
         ("costs.json", b"{", "line 1 column 2"),
         ("costs.json", b"", "line 1 column 1"),
         ("costs.json", b"\xff\xfe", "not UTF-8: invalid start byte at byte 0$"),
-        ("costs.json", b"[]", r"a table with latency, .*, not \[\]$"),
-        ("costs.json", b"3", "a table with latency, .*, not 3$"),
+        ("costs.json", b"[]", r"expected a table with latency, .*, got \[\]$"),
+        ("costs.json", b"3", "expected a table with latency, .*, got 3$"),
         ("costs.json", b'{"latency": NaN}', "latency: .*nan"),
-        ("costs.json", b'{"bandwidth": 1' + b"0" * 400 + b"}", r"bandwidth: too large a number, 10+\.\.\.0+$"),
-        ("costs.json", b'{"links": {"a": {"bandwidth": 1' + b"0" * 400 + b"}}}", r"links\.a\.bandwidth: too large"),
-        ("costs.json", b'{"memory_limit": -1' + b"0" * 400 + b"}", "memory_limit: a positive"),
+        ("costs.json", b'{"bandwidth": 1' + b"0" * 400 + b"}", r"bandwidth: the number 10+\.\.\.0+ is too large$"),
+        (
+            "costs.json",
+            b'{"links": {"a": {"bandwidth": 1' + b"0" * 400 + b"}}}",
+            r"links\.a\.bandwidth: the number .* is too large",
+        ),
+        ("costs.json", b'{"memory_limit": -1' + b"0" * 400 + b"}", "memory_limit: expected a positive"),
         ("costs.json", b'{"bandwidth": 1' + b"0" * 10000 + b"}", "digits"),
         ("costs.json", b"[" * 100_000, "nested too deeply$"),
-        ("costs.json", b'{"latency": ' + b"[" * 900 + b"]" * 900 + b"}", "latency: a number, not"),
+        ("costs.json", b'{"latency": ' + b"[" * 900 + b"]" * 900 + b"}", "latency: expected a number, got"),
         ("costs.json", b'{"a\\nb\\ud800": 1}', r"'a\\nb\\ud800': unknown"),
-        ("costs.json", b'{"links": {"a\\nb": 1}}', r"links\.'a\\nb': a table"),
+        ("costs.json", b'{"links": {"a\\nb": 1}}', r"links\.'a\\nb': expected a table"),
         ("costs.toml", b"latency =", "Invalid value"),
         ("costs.toml", b"latency = nan", "latency: .*nan"),
-        ("costs.toml", b"bandwidth = 1" + b"0" * 400, "bandwidth: too large a number"),
+        ("costs.toml", b"bandwidth = 1" + b"0" * 400, "bandwidth: the number .* is too large"),
         ("costs.toml", b"a = " + b"[" * 100_000, "nested too deeply$"),
-        ("costs.toml", b"latency = 1979-05-27", "latency: a number, not"),
-        ("costs.toml", b"links = 3", "links: a table"),
-        ("costs.toml", b"[[links]]\nname = 'a'", "links: a table"),
+        ("costs.toml", b"latency = 1979-05-27", "latency: expected a number, got"),
+        ("costs.toml", b"links = 3", "links: expected a table"),
+        ("costs.toml", b"[[links]]\nname = 'a'", "links: expected a table"),
         ("costs.toml", b"\x00", "line 1"),
         ("costs.toml", b"a = '\xe9'", "not UTF-8"),
     ],
@@ -187,7 +191,7 @@ def test_cost_files_that_are_none(name: str, content: bytes, message: str, tmp_p
     path = tmp_path / name
     path.write_bytes(content)
     if path.suffix == ".toml" and sys.version_info < (3, 11):
-        message = r"TOML is read by Python 3\.11|not UTF-8"
+        message = r"TOML requires Python 3\.11|not UTF-8"
     with pytest.raises(ValueError, match=f"^cost model {re.escape(str(path))}: .*({message})") as raised:
         CostModel.of_file(path)
     line = str(raised.value)

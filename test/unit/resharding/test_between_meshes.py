@@ -172,7 +172,7 @@ def test_disjoint_meshes_of_one_shape_send_one_message_each() -> None:
 def test_partial_values_are_reduced_before() -> None:
     source = TensorLayout(sharding('[{}], unreduced={"x"}'), Mesh([("x", 2)]), (8,))
     target = TensorLayout(sharding("[{}]"), Mesh([("x", 2)], [2, 3]), (8,))
-    with pytest.raises(ValueError, match=r"partial values need one mesh, not .*: reduce them on the first of these"):
+    with pytest.raises(ValueError, match=r"partial values require one mesh, got .*: reduce them on the first mesh"):
         PLANNERS[Objective.TIME].plan(source, target, 4)
 
 

@@ -69,7 +69,7 @@ def test_reductions(reduction: ReductionOp, expected: list[int]) -> None:
 
 
 def test_parts_have_to_be_equal() -> None:
-    with pytest.raises(ValueError, match=r"dimension 0 of a local tensor \[1, 2\] has no 2 equal parts"):
+    with pytest.raises(ValueError, match=r"dimension 0 of a local tensor \[1, 2\] cannot be split into 2 equal parts"):
         simulation.all_slice(ROWS, device_groups([A], MESH), 0)
 
 
@@ -103,7 +103,7 @@ def test_messages_are_received_in_the_order_in_which_they_were_sent() -> None:
     first, mail = simulation.recv({1: 0}, mail)
     second, mail = simulation.recv({1: 0, 3: 2}, mail)
     assert [first[1].tolist(), second[1].tolist(), second[3].tolist()] == [[[0, 1]], [[30, 31]], [[20, 21]]]
-    with pytest.raises(ValueError, match="device 1 waits for device 0, which has sent it nothing"):
+    with pytest.raises(ValueError, match="device 1 receives from device 0, which has sent it nothing"):
         simulation.recv({1: 0}, mail)
     with pytest.raises(ValueError, match="device 2 would send to itself"):
         simulation.send(ROWS, {2: 2}, {})

@@ -120,7 +120,7 @@ def test_files(tmp_path: Path) -> None:
     if sys.version_info >= (3, 11):
         assert CostModel.of_file(as_toml) == expected
     else:
-        with pytest.raises(ValueError, match=r"TOML is read by Python 3\.11"):
+        with pytest.raises(ValueError, match=r"TOML requires Python 3\.11"):
             CostModel.of_file(as_toml)
     as_json.write_text("[", encoding="utf-8")
     for path in (as_json, tmp_path / "none.json"):
@@ -136,13 +136,13 @@ def test_files(tmp_path: Path) -> None:
         ({"bandwidth": 0}, "bandwidth: .*positive"),
         ({"bandwidth": inf}, "bandwidth: .*positive"),
         ({"latency": nan}, "latency: .*at least 0"),
-        ({"latency": True}, "latency: a number"),
-        ({"links": [1]}, "links: a table"),
-        ({"links": {"x": 3}}, "links.x: a table"),
-        ({"links": {"x": {"bandwidth": "fast"}}}, "links.x.bandwidth: a number"),
+        ({"latency": True}, "latency: expected a number"),
+        ({"links": [1]}, "links: expected a table"),
+        ({"links": {"x": 3}}, "links.x: expected a table"),
+        ({"links": {"x": {"bandwidth": "fast"}}}, "links.x.bandwidth: expected a number"),
         ({"links": {"x": {"width": 3}}}, "links.x.width: unknown"),
-        ({"objective": "money"}, "objective: one of bytes, time, memory"),
-        ({"memory_limit": 0}, "memory_limit: a positive"),
+        ({"objective": "money"}, "objective: expected one of bytes, time, memory"),
+        ({"memory_limit": 0}, "memory_limit: expected a positive"),
     ],
 )
 def test_mistakes_name_their_key(values: dict[str, Any], message: str) -> None:
@@ -152,7 +152,7 @@ def test_mistakes_name_their_key(values: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_memory_limit_is_positive(limit: int) -> None:
-    with pytest.raises(ValueError, match=f"a memory limit is a positive number of bytes, not {limit}"):
+    with pytest.raises(ValueError, match=f"a memory limit must be a positive number of bytes, got {limit}"):
         CostModel(memory_limit=limit)
     assert CostModel(memory_limit=1).memory_limit == 1
 

@@ -92,5 +92,5 @@ def test_wrong_plans_are_found_out() -> None:
 def test_uneven_blocks_that_do_not_make_each_other_up_are_found_out() -> None:
     source, target = layout("ab", "", size=5), layout("a", "", size=5)
     gather = step(AllGather(0, (1,)), source, target)
-    with pytest.raises(ValueError, match="do not make each other up"):
+    with pytest.raises(ValueError, match="boundaries do not align"):
         Deliveries().fault(plan(gather, source=source, target=target), source, target)

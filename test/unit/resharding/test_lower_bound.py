@@ -119,9 +119,9 @@ def test_pairs_that_cannot_be() -> None:
     largest = TensorSharding("mesh", partial.sharding.dim_shardings, (), (B,), ReductionOp.MAX)
     with pytest.raises(ValueError, match="an unreduced sum cannot become an unreduced max"):
         lower_bound(partial, TensorLayout(largest, MESH, (4,)), 1)
-    with pytest.raises(ValueError, match="partial values need one mesh"):
+    with pytest.raises(ValueError, match="partial values require one mesh"):
         lower_bound(partial, layout([], shape=(4,), mesh=mesh_of(3, 2)), 1)
-    with pytest.raises(ValueError, match="at least 1 byte, not 0"):
+    with pytest.raises(ValueError, match="at least 1 byte, got 0"):
         lower_bound(rows, rows, 0)
 
 
@@ -144,7 +144,7 @@ def test_what_is_too_large_is_not_simulated() -> None:
     one = TensorLayout(TensorSharding.fully_closed(1, "mesh"), mesh, (1 << 14,))
     with pytest.raises(ValueError, match="too many to simulate"):
         simulation.place(np.zeros((1, 1 << 14)), one)
-    with pytest.raises(ValueError, match="are no tensor with its partial values"):
+    with pytest.raises(ValueError, match="do not match a tensor with its partial values"):
         simulation.place(np.zeros((4,)), layout([A], shape=(4,)))
 
 

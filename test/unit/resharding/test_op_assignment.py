@@ -311,7 +311,7 @@ class TestComputing:
 
     @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
     def test_rates_are_positive(self, rate: float) -> None:
-        with pytest.raises(ValueError, match="memory: a positive number"):
+        with pytest.raises(ValueError, match="memory: expected a positive number"):
             DeviceRates(memory=rate)
 
 

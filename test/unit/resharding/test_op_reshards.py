@@ -98,7 +98,7 @@ def test_without_the_full_version_partial_results_are_reduced_further() -> None:
     assert found is not None
     assert found.reduced_axes == (AxisRef("y"),)
     assert around(DOT, '[{}, {"x", "y"}]', '[{"x", "y"}, {}]', '[{"y"}, {}], unreduced={"x"}', full=False) is None
-    with pytest.raises(ReshardError, match="shard what it reduces differently"):
+    with pytest.raises(ReshardError, match="shard the reduced dimensions differently"):
         around(DOT, '[{}, {"x", "y"}]', '[{"x"}, {}]', '[{}, {}], unreduced={"x"}', full=False)
 
 

@@ -168,7 +168,7 @@ def test_memory_limit() -> None:
     for limit, is_any in product((128, 200), (True, False)):
         plan = Planner(CostModel(memory_limit=limit), uses_direct_exchange=is_any).plan(source, target, 1)
         assert plan.peak_memory <= limit
-    with pytest.raises(ValueError, match=r"no plan found .* in 127 bytes a device"):
+    with pytest.raises(ValueError, match=r"no plan found .* within 127 bytes per device"):
         Planner(CostModel(memory_limit=127)).plan(source, target, 1)
 
 

@@ -86,5 +86,5 @@ def test_a_part_of_an_axis_becomes_partial() -> None:
 
 def test_partial_tensors_stay_on_their_mesh() -> None:
     other = TensorSharding.fully_closed(1, "other")
-    with pytest.raises(ReshardError, match="the two meshes have to be equal"):
+    with pytest.raises(ReshardError, match="the meshes must be equal"):
         steps_between(sharding('[{}], unreduced={"x"}'), other, MESHES, with_reshard=False)

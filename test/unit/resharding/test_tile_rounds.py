@@ -65,5 +65,5 @@ def test_rounds_of_large_tensors() -> None:
 
 
 def test_nothing_is_reduced() -> None:
-    with pytest.raises(ValueError, match="an exchange in rounds of tiles reduces nothing"):
+    with pytest.raises(ValueError, match="an exchange in rounds of tiles cannot reduce"):
         tile_rounds(layout("y,", (6, 6), "x"), layout(",y", (6, 6)))

@@ -151,7 +151,7 @@ def test_dynamic_shapes_have_no_rule() -> None:
             r"of 'test.a' \(.*\) does not match the op: the rule maps 2 operands, but the op has 1",
         ),
         (OpShardingRule.pointwise((4, 4), 1), r"operand: the mapping \[i, j\] has 2 dimensions, but the tensor has 1"),
-        (OpShardingRule.pointwise((8,), 1), r"dim 0 of operand 0 has size 4, but the rule makes it i=8"),
+        (OpShardingRule.pointwise((8,), 1), r"dim 0 of operand 0 has size 4, but the rule requires i=8"),
         (OpShardingRule.pointwise(("4",), 1), r"returned a rule with fields of invalid types"),
         ("nonsense", r"returned str 'nonsense', but must return an OpShardingRule or None"),
     ],

@@ -111,7 +111,7 @@ def test_factor_symbols(index, symbol):
 
 @pytest.mark.parametrize("symbol", ["", "h", "A", "ij", "z_", "z_0", "z_01", "z_-1", "z_1x", "y_1", "{"])
 def test_no_factor_symbols(symbol):
-    with pytest.raises(ValueError, match="names no factor"):
+    with pytest.raises(ValueError, match="is not a factor"):
         factor_index(symbol)
 
 

@@ -83,7 +83,7 @@ def test_valid_shardings(some):
         (sharding("a:(2)1", ""), '"a":(2)1 has size 1'),
         (sharding("a:(3)2", ""), "pre-size times size is 6, which does not divide 8"),
         (sharding("a:(4)4", ""), "pre-size times size is 16, which does not divide 8"),
-        (sharding("a:(1)8", ""), '"a":(1)8 is all of its axis, which is written "a"'),
+        (sharding("a:(1)8", ""), '"a":(1)8 covers its entire axis and must be written as "a"'),
         (sharding("", "", replicated="b a"), 'replicated axes have to be in the order of the mesh, {"a", "b"}'),
         (sharding("", "", unreduced="a:(4)2 a:(1)2"), 'unreduced axes have to be in the order of the mesh, {"a":(1)2'),
         (TensorSharding("mesh", (dim("a", -1), dim(""))), "dim 0: priority -1 is negative"),
@@ -99,7 +99,7 @@ def test_invalid_shardings(some, message):
 def test_divisibility_is_checked_where_asked():
     assert check_tensor_sharding(sharding("a"), MESH, (12,)) is None
     message = check_tensor_sharding(sharding("a"), MESH, (12,), divisible=True)
-    assert message == 'dim 0: size 12 cannot be divided evenly in 8 blocks by {"a"}'
+    assert message == 'dim 0: size 12 cannot be divided evenly into 8 shards by {"a"}'
     assert check_tensor_sharding(sharding("a", "b"), MESH, (None, 4), divisible=True) is None
 
 
@@ -131,7 +131,7 @@ def test_shardings_per_value():
     one = TensorShardingPerValue((sharding("x"),))
     assert check_tensor_sharding_per_value(one, mesh_of, [(8,)], kind="operand").startswith("operand: dim 0")
     message = check_tensor_sharding_per_value(two, mesh_of, [(8,)])
-    assert message == "2 shardings are given for 1 results, but each has to have one"
+    assert message == "2 shardings are given for 1 results, but each must have one"
     assert check_tensor_sharding_per_value(TensorShardingPerValue((sharding("a"),)), mesh_of, [(8,)]) is None
     assert check_tensor_sharding_per_value(TensorShardingPerValue(()), mesh_of, []) is None
 
@@ -187,7 +187,10 @@ RULE = OpShardingRule(
             {"operand_mappings": (TensorMapping.of((0,)), RULE.operand_mappings[1])},
             "operand 0: the mapping [i] has 1 dimensions, but the tensor has 2",
         ),
-        ({"result_mappings": (TensorMapping.of(()),)}, "result: dim 0: the dimension is mapped to no factor"),
+        (
+            {"result_mappings": (TensorMapping.of(()),)},
+            "result: dim 0: the dimension must be mapped to at least one factor",
+        ),
         ({"result_mappings": (TensorMapping.of((3,)),)}, "result: dim 0: unknown factor l: the rule has 3 factors"),
         ({"result_mappings": (TensorMapping.of((-1,)),)}, "result: dim 0: unknown factor -1"),
         ({"result_mappings": (TensorMapping.of((0, 1, 0)),)}, "result: dim 0: 'iji' has a factor twice"),
@@ -197,18 +200,18 @@ RULE = OpShardingRule(
         ),
         ({"factor_sizes": (8, 1, 2)}, "result: dim 0: factor j of size 1 cannot be one of several"),
         ({"factor_sizes": (8, -4, 2)}, "factor j has the negative size -4"),
-        ({"factor_sizes": (8, 4, 2, 7)}, "factor l=7 is in no operand and no result"),
+        ({"factor_sizes": (8, 4, 2, 7)}, "factor l=7 does not occur in any operand or result"),
         ({"reduction_factors": (2, 2)}, "reduction factors: k is given more than once"),
         ({"reduction_factors": (3,)}, "reduction factors: unknown factor l"),
         ({"permutation_factors": (-1,)}, "permutation factors: unknown factor -1"),
-        ({"need_replication_factors": (1, 0)}, "need_replication factors: they have to ascend: i, j"),
-        ({"blocked_propagation_factors": (1, 0)}, "blocked_propagation factors: they have to ascend"),
+        ({"need_replication_factors": (1, 0)}, "need_replication factors: must be in ascending order: i, j"),
+        ({"blocked_propagation_factors": (1, 0)}, "blocked_propagation factors: must be in ascending order"),
         ({"permutation_factors": (2,)}, "factor k is both a reduction and a permutation factor"),
         (
             {"reduction_factors": (), "permutation_factors": (0,), "need_replication_factors": (0,)},
             "factor i is both a need_replication and a permutation factor",
         ),
-        ({"reduction_factors": (1,)}, "reduction factor j is in result, but a reduced factor is in no result"),
+        ({"reduction_factors": (1,)}, "reduction factor j must not occur in result"),
     ],
 )
 def test_invalid_rules(changes, message):
@@ -219,7 +222,7 @@ def test_rules_need_static_tensors_on_both_sides():
     assert check_op_sharding_rule(RULE, [(8, 2), (2, 4)], [(32,)]) is None
     blocked = replace(RULE, blocked_propagation_factors=(0, 2))
     assert check_op_sharding_rule(blocked, [(8, 2), (2, 4)], [(32,)]) is None
-    assert "operand 1: a rule maps tensors with a static shape, but dim 0 is dynamic" in check_op_sharding_rule(
+    assert "operand 1: a rule requires tensors with a static shape, but dim 0 is dynamic" in check_op_sharding_rule(
         RULE, [(8, 2), (None, 4)], [(32,)]
     )
     assert "but this is a tensor without a rank" in check_op_sharding_rule(RULE, [(8, 2), NoShape.UNRANKED], [(32,)])
@@ -257,10 +260,10 @@ def edges(*steps):
     [
         (edges((-3, "a", operand(0), [result(0)])), "propagation step -3 is negative"),
         (edges((1, "a", operand(0), []), (1, "b", operand(1), [])), "propagation step 1 is given twice"),
-        (edges((1, "a", operand(0), [operand(0)])), 'step 1: axis "a" goes from operand-0 to itself'),
+        (edges((1, "a", operand(0), [operand(0)])), 'step 1: axis "a" propagates from operand-0 to itself'),
         (
             edges((7, "a:(1)2", result(0), [operand(0), operand(1), operand(0)])),
-            'step 7: axis "a":(1)2 goes to operand-0 more than once',
+            'step 7: axis "a":(1)2 propagates to operand-0 more than once',
         ),
     ],
 )
@@ -286,4 +289,4 @@ def test_valid_edges():
     assert check_propagation_edges(some) is None
     assert check_edges_on_op(some, MESH, 2, 1) is None
     assert check_edges_on_op(edges((0, "a", operand(9), [result(9)])), MESH, None, None) is None
-    assert "have one mesh" in check_edges_on_op(some, None, 2, 1)
+    assert "have the same mesh" in check_edges_on_op(some, None, 2, 1)

@@ -55,12 +55,12 @@ def all_to_all(*params):
 def test_what_all_collectives_keep():
     some, other = sharding("x", ""), Mesh([("x", 4)])
     assert check_collective(some, sharding("", ""), MESH, MESH, (8, 8)) is None
-    assert "the operand has no sharding" in check_collective(None, some, None, MESH, (8, 8))
+    assert "the operand must have a sharding" in check_collective(None, some, None, MESH, (8, 8))
     assert check_collective(None, some, None, MESH, (8, 8), operand_may_lack_sharding=True) is None
     assert "out_sharding: the sharding has 2 dim" in check_collective(some, some, MESH, MESH, (8,))
     assert "out_sharding: unknown mesh @mesh" in check_collective(some, some, MESH, None, (8, 8))
     assert "operand: unknown mesh @mesh" in check_collective(some, some, None, MESH, (8, 8))
-    assert "but the operand on <[" in check_collective(some, some, other, MESH, (8, 8))
+    assert "but the operand is on <[" in check_collective(some, some, other, MESH, (8, 8))
     assert check_collective(some, some, other, MESH, (8, 8), meshes_may_differ=True) is None
     assert "has 2 dimensions, but the operand's sharding 1" in check_collective(sharding("x"), some, MESH, MESH, (8, 8))
     assert 'axis "x" is already manual' in check_collective(some, some, MESH, MESH, (8, 8), manual_axes={"x"})
@@ -100,7 +100,7 @@ def test_gathering_and_slicing_are_inverse(operand, moved, result):
         (sharding("x y", ""), per_dim("z y", ""), sharding("x", ""), '{"x", "y"}, of which {"x"} is left'),
         (sharding("x", ""), per_dim("x:(1)2", ""), sharding("", ""), '"x":(1)2 is not at the end'),
         (sharding("x", "y"), per_dim("x", ""), sharding("x", "y"), 'dim 0: out_sharding has the axes {"x"}, but'),
-        (sharding("x", "y"), per_dim("x:(4)2", ""), sharding("x:(1)2", "y"), 'change to {"x":(1)4}'),
+        (sharding("x", "y"), per_dim("x:(4)2", ""), sharding("x:(1)2", "y"), 'become {"x":(1)4}'),
     ],
 )
 def test_invalid_all_gathers(operand, moved, result, message):
@@ -118,7 +118,7 @@ def test_reduce_scatter_reduces_with_the_reduction_of_the_axes():
         return check_reduce_scatter(operand, sharding(result), per_dim("x"), op, MESH)
 
     assert check(MAX) is None
-    assert check(MIN) == 'axis "x" is unreduced by max, so min cannot reduce it'
+    assert check(MIN) == 'axis "x" is unreduced by max, but reduced by min'
     assert "dim 0: out_sharding has the axes {}" in check(MAX, "")
 
 
@@ -139,15 +139,15 @@ def test_valid_all_to_alls(operand, params, result):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (all_to_all(), "but none are given"),
-        (all_to_all(("x", 0, 3)), "target dim 3 is none of the tensor's 3 dimensions"),
-        (all_to_all(("x", -1, 0)), "source dim -1 is none"),
-        (all_to_all(("x", 0, 0)), "dim 0 is a source or target twice"),
-        (all_to_all(("x", 0, 1), ("y", 1, 2)), "dim 1 is a source or target twice"),
+        (all_to_all(), "must move at least one axis"),
+        (all_to_all(("x", 0, 3)), "target dim 3 is out of range for a tensor of rank 3"),
+        (all_to_all(("x", -1, 0)), "source dim -1 is out of range"),
+        (all_to_all(("x", 0, 0)), "dim 0 occurs more than once as a source or target"),
+        (all_to_all(("x", 0, 1), ("y", 1, 2)), "dim 1 occurs more than once as a source or target"),
         (all_to_all(("y", 1, 2)), 'dim 1: "y" is not at the end of the operand\'s axes {}'),
         (all_to_all(("z", 0, 1)), 'dim 0: "z" is not at the end of the operand\'s axes {"x"}'),
         (all_to_all(("w", 0, 1)), '0->1: unknown axis "w"'),
-        (all_to_all(("x", 0, 1)), 'dim 1: out_sharding has the axes {}, but the operand\'s change to {"x"}'),
+        (all_to_all(("x", 0, 1)), 'dim 1: out_sharding has the axes {}, but the operand\'s become {"x"}'),
     ],
 )
 def test_invalid_all_to_alls(params, message):
@@ -157,7 +157,7 @@ def test_invalid_all_to_alls(params, message):
 def test_all_to_all_sources_ascend():
     operand, params = sharding("", "y", "x", ""), all_to_all(("x", 2, 3), ("y", 1, 0))
     message = check_all_to_all(operand, sharding("y", "", "", "x"), params, MESH)
-    assert message == "source dims have to ascend, but 1 comes after 2"
+    assert message == "source dims must be in ascending order, but 1 comes after 2"
 
 
 def test_collective_permute():
@@ -169,9 +169,9 @@ def test_collective_permute():
     assert check(sharding("x", "y z"), sharding("z y", "x")) is None
     assert check(sharding("x:(1)2", ""), sharding("z", "")) is None
     assert check(sharding("x"), sharding("x", mesh="other"), MESH, reordered) is None
-    assert "has other axes than the operand's" in check(sharding("x"), sharding("w", mesh="o"), MESH, renamed)
-    assert "differ in name alone" in check(sharding("x"), sharding("x", mesh="other"))
-    assert 'dim 1: {"y"} makes 4 blocks, but the operand\'s {"z"} makes 2' in check(
+    assert "has different axes" in check(sharding("x"), sharding("w", mesh="o"), MESH, renamed)
+    assert "not only in name" in check(sharding("x"), sharding("x", mesh="other"))
+    assert 'dim 1: {"y"} makes 4 shards, but the operand\'s {"z"} makes 2' in check(
         sharding("x", "z"), sharding("x", "y")
     )
 
@@ -195,7 +195,7 @@ def test_collective_permute():
         (sharding(""), "y x", sharding(""), 'reduction axes have to be in the order of the mesh, {"x", "y"}'),
         (sharding(""), "x x", sharding(""), 'reduction axes: axis "x" is used twice'),
         (sharding(""), "x:(1)2 x:(2)2", sharding(""), "have to be merged"),
-        (sharding(""), "x", sharding("", unreduced="z"), 'axis "z" is unreduced in a result but in no operand'),
+        (sharding(""), "x", sharding("", unreduced="z"), 'axis "z" is unreduced in a result but not in an operand'),
     ],
 )
 def test_all_reduce(operand, reduced, result, message):
@@ -206,7 +206,7 @@ def test_all_reduce(operand, reduced, result, message):
 def test_all_reduce_reduces_with_the_reduction_of_the_axes():
     operand = sharding("", unreduced="y", reduction_op=MAX)
     assert check_all_reduce(operand, sharding(""), one_list("y"), MAX, MESH) is None
-    assert "by max, so sum cannot" in check_all_reduce(operand, sharding(""), one_list("y"), SUM, MESH)
+    assert "by max, but reduced by sum" in check_all_reduce(operand, sharding(""), one_list("y"), SUM, MESH)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_all_reduce_reduces_with_the_reduction_of_the_axes():
     [
         (per_dim("y", ""), sharding("x", "", unreduced="y z"), None),
         (per_dim("x:(4)2 y", ""), sharding("x:(1)4", "", unreduced="x:(4)2 y z"), None),
-        (per_dim("y", ""), sharding("x", "", unreduced="y"), '{"y"}, but the operand\'s change to {"y", "z"}'),
+        (per_dim("y", ""), sharding("x", "", unreduced="y"), '{"y"}, but the operand\'s become {"y", "z"}'),
         (per_dim("x", ""), sharding("y", "", unreduced="x z"), 'dim 0: "x" is not at the end'),
         (per_dim("y", ""), sharding("x", "", unreduced="y z", reduction_op=MAX), "become unreduced only by sum"),
     ],
@@ -229,9 +229,9 @@ def test_sharded_to_unreduced(moved, result, message):
     [
         ("y", sharding("x:(1)2", unreduced="y z"), None),
         ("x:(2)2 y", sharding("x:(1)2", unreduced="x:(2)2 y z"), None),
-        ("y", sharding("x:(1)2", unreduced="y"), 'but the operand\'s change to {"y", "z"}'),
-        ("y", sharding("", unreduced="y z"), "has to have the operand's dimension shardings"),
-        ("", sharding("x:(1)2", unreduced="z"), "but none are"),
+        ("y", sharding("x:(1)2", unreduced="y"), 'but the operand\'s become {"y", "z"}'),
+        ("y", sharding("", unreduced="y z"), "must have the operand's dimension shardings"),
+        ("", sharding("x:(1)2", unreduced="z"), "at least one axis that becomes unreduced must be given"),
         ("y x:(4)2", sharding("x:(1)2", unreduced="x:(4)2 y z"), "axes have to be in the order of the mesh"),
         ("y y", sharding("x:(1)2", unreduced="y z"), 'axes: axis "y" is used twice'),
         ("x", sharding("x:(1)2", unreduced="x z"), 'axis "x" overlaps dim 0 of the operand'),
@@ -257,12 +257,18 @@ def unreduced(text, op=SUM):
         ([None], [unreduced("x")], SUM, None, None),
         ([unreduced("x")], [None], None, SUM, None),
         ([unreduced("x"), unreduced("y")], [unreduced("x y")], None, None, None),
-        ([None], [unreduced("x")], None, SUM, 'axis "x" is unreduced in a result but in no operand'),
-        ([None], [unreduced("x", MAX)], SUM, SUM, 'axis "x" becomes unreduced by max, but here it can only be by sum'),
+        ([None], [unreduced("x")], None, SUM, 'axis "x" is unreduced in a result but not in an operand'),
+        ([None], [unreduced("x", MAX)], SUM, SUM, 'axis "x" becomes unreduced by max, but this op allows only sum'),
         ([unreduced("x:(1)4")], [unreduced("x")], None, None, 'axis "x":(4)2 is unreduced in a result'),
-        ([unreduced("x")], [None], SUM, None, 'axis "x" is unreduced in an operand but in no result'),
-        ([unreduced("x", MIN)], [None], SUM, SUM, 'axis "x" is unreduced by min, so sum cannot reduce it'),
-        ([unreduced("x y", MAX)], [unreduced("x")], SUM, MAX, 'axis "x" stays unreduced, so its reduction stays max'),
+        ([unreduced("x")], [None], SUM, None, 'axis "x" is unreduced in an operand but not in a result'),
+        ([unreduced("x", MIN)], [None], SUM, SUM, 'axis "x" is unreduced by min, but reduced by sum'),
+        (
+            [unreduced("x y", MAX)],
+            [unreduced("x")],
+            SUM,
+            MAX,
+            'axis "x" stays unreduced, but its reduction changes from max',
+        ),
         ([unreduced("x")], [unreduced("x:(1)2", MAX)], MAX, SUM, 'axis "x":(1)2 stays unreduced'),
     ],
 )
@@ -302,10 +308,10 @@ def values(*some):
         (sharding("x:(1)2 x:(4)2 y", ""), "x", (16, 8), (4, 8), None),
         (sharding("", "y", replicated="x"), "x y", (16, 8), (16, 2), None),
         (sharding("y x", ""), "x", (32, 8), (4, 8), 'operand: dim 0: manual axis "x" comes after the free axis "y"'),
-        (sharding("x", ""), "x", (12, 8), (2, 8), "operand: dim 0: size 12 cannot be divided evenly in 8 blocks"),
+        (sharding("x", ""), "x", (12, 8), (2, 8), "operand: dim 0: size 12 cannot be divided evenly into 8 shards"),
         (sharding("y", ""), "x", (13, 8), (13, 8), None),
-        (sharding("x", ""), "x", (16, 8), (16, 8), 'is the shape [16, 8], but <@mesh, [{"x"}, {}]> makes [2, 8]'),
-        (sharding("x", ""), "x", (None, 8), (2, 8), "makes [?, 8]"),
+        (sharding("x", ""), "x", (16, 8), (16, 8), 'is the shape [16, 8], but <@mesh, [{"x"}, {}]> requires [2, 8]'),
+        (sharding("x", ""), "x", (None, 8), (2, 8), "requires [?, 8]"),
         (sharding("x"), "x", (16, 8), (2, 8), "operand: the sharding has 1 dimensions, but the tensor has 2"),
     ],
 )
@@ -321,7 +327,7 @@ def test_number_of_values_of_a_manual_computation():
         return check_manual_values(some, ManualAxes(("x",)), mesh_of, whole, local, kind="result")
 
     assert check(values(), [], []) is None
-    assert check(values(sharding("x")), [(8,)], [(1,), (8,)]) == "the op has 1 results, but its body 2"
+    assert check(values(sharding("x")), [(8,)], [(1,), (8,)]) == "the op has 1 results, but its body has 2"
     assert "2 shardings are given for 1 results" in check(values(sharding("x"), sharding("")), [(8,)], [(1,)])
 
 
@@ -346,4 +352,4 @@ def test_manual_axes_spelled_out():
     assert check("xy", sharding("x:(1)2", replicated="x:(2)4 y")) is None
     assert check("xy", sharding("x", unreduced="y")) is None
     assert check("yx", sharding("x y")) == 'manual axes have to be in the order of the mesh, {"x", "y"}'
-    assert 'result: manual axis "x":(2)4 has to shard a dimension' in check("xy", sharding("x:(1)2 y"))
+    assert 'result: manual axis "x":(2)4 must shard a dimension' in check("xy", sharding("x:(1)2 y"))

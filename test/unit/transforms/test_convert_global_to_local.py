@@ -363,5 +363,5 @@ def test_partition_rules_that_fail(rule: Any, message: str) -> None:
 def test_partition_rules_that_cannot_be() -> None:
     with pytest.raises(interfaces.RegistrationError, match="is not an op name"):
         interfaces.partition_rule("take")(take)
-    with pytest.raises(interfaces.RegistrationError, match="has to be a function of"):
+    with pytest.raises(interfaces.RegistrationError, match="must be a function of"):
         interfaces.partition_rule("my.take")(lambda op: None)

@@ -28,7 +28,7 @@ def test_sub_axes() -> None:
     assert cut.shape == (2, 2, 2, 2)
     assert cut.axes([AxisRef("y"), AxisRef("x")]) == (1, 2, 3, 0)
     assert cut.axes([AxisRef.sub("y", 2, 4)]) == (2, 3)
-    with pytest.raises(GridError, match=r'"y":\(1\)2 is not made of axes of the grid \[2, 8\]'):
+    with pytest.raises(GridError, match=r'"y":\(1\)2 does not consist of axes of the grid \[2, 8\]'):
         grid().axes([AxisRef.sub("y", 1, 2)])
 
 
@@ -49,7 +49,7 @@ def test_local_shapes() -> None:
 def test_no_grid() -> None:
     with pytest.raises(GridError, match="the devices of mesh @mesh are permuted"):
         DeviceGrid.for_shardings("mesh", Mesh([("x", 2)], [1, 0]), ())
-    with pytest.raises(GridError, match='sub-axes cut axis "x" of mesh @mesh at 2 and at 3'):
+    with pytest.raises(GridError, match='sub-axes split axis "x" of mesh @mesh at 2 and at 3'):
         DeviceGrid.for_shardings("mesh", Mesh([("x", 6)]), (AxisRef.sub("x", 1, 2), AxisRef.sub("x", 1, 3)))
 
 

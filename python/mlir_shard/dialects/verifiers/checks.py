@@ -113,7 +113,7 @@ def optional(op: Any, name: str, kind: type[T]) -> T | None:
 def required(op: Any, name: str, kind: type[T]) -> T:
     """Returns the value of the operation's attribute `name`. Raises Violation if the operation does not have it."""
     if name not in op.attributes:
-        raise Violation(f"needs an attribute '{name}', a #sdy.{mnemonic_of_type(kind)}")
+        raise Violation(f"requires an attribute '{name}', a #sdy.{mnemonic_of_type(kind)}")
     return value_as(op.attributes[name], kind, name)
 
 
@@ -122,7 +122,7 @@ def required_string(name: str) -> Check:
 
     def check(op: Any) -> None:
         if name not in op.attributes or not isinstance(op.attributes[name], ir.StringAttr):
-            raise Violation(f"needs a string attribute '{name}'")
+            raise Violation(f"requires a string attribute '{name}'")
 
     return check
 
@@ -131,7 +131,7 @@ def integer(op: Any, name: str, width: int, default: int | None = None) -> int:
     """Returns the value of a signless integer attribute of `width` bits, which is required without a `default`."""
     if name not in op.attributes:
         if default is None:
-            raise Violation(f"needs an attribute '{name}', an integer of type i{width}")
+            raise Violation(f"requires an attribute '{name}', an integer of type i{width}")
         return default
     attribute = op.attributes[name]
     if not isinstance(attribute, ir.IntegerAttr) or str(attribute.type) != f"i{width}":
@@ -150,14 +150,14 @@ def reduction_op(op: Any) -> ReductionOp:
 def check_one_operand(op: Any) -> None:
     """Checks that there is exactly one operand."""
     if len(op.operands) != 1:
-        raise Violation(f"takes one operand, got {len(op.operands)}")
+        raise Violation(f"must have one operand, got {len(op.operands)}")
 
 
 def check_same_type(op: Any) -> None:
     """Checks that there is one operand and one result of the same type."""
     check_one_operand(op)
     if len(op.results) != 1:
-        raise Violation(f"gives one result, got {len(op.results)}")
+        raise Violation(f"must have one result, got {len(op.results)}")
     operand, result = op.operands[0].type, op.results[0].type
     if operand != result:
         raise Violation(f"must have a result of its operand's type {operand}, got {result}")
@@ -167,14 +167,14 @@ def check_shaped(op: Any) -> None:
     """Checks that every operand and result has a shaped type."""
     for value in (*op.operands, *op.results):
         if not isinstance(value.type, ir.ShapedType):
-            raise Violation(f"works on shaped types (tensors, vectors, memrefs), got {value.type}")
+            raise Violation(f"requires shaped types (tensors, vectors, memrefs), got {value.type}")
 
 
 def check_ranked_tensors(op: Any) -> None:
     """Checks that every operand and result is a ranked tensor."""
     for value in (*op.operands, *op.results):
         if not isinstance(value.type, ir.RankedTensorType):
-            raise Violation(f"works on ranked tensors, got {value.type}")
+            raise Violation(f"requires ranked tensors, got {value.type}")
 
 
 def check_static_result(op: Any) -> None:
@@ -189,7 +189,7 @@ def shape_of(type_: Any) -> Shape:
     if not isinstance(type_, ir.TupleType):
         return plain_shape(type_)
     if type_.num_types != 1:
-        raise Violation(f"a sharding of a tuple needs one of size 1, got {type_}")
+        raise Violation(f"a sharding of a tuple requires a tuple of size 1, got {type_}")
     return plain_shape(type_.get_type(0))
 
 

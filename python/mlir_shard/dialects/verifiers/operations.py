@@ -138,11 +138,11 @@ def check_body(op: Any) -> None:
     """Checks that the operation has one region with one block that ends with sdy.return."""
     if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
         blocks = [len(region.blocks) for region in op.regions]
-        raise Violation(f"needs one region with one block, got {len(blocks)} regions with {sum(blocks)} blocks")
+        raise Violation(f"requires one region with one block, got {len(blocks)} regions with {sum(blocks)} blocks")
     last = _last_op(op)
     if last is None or last.name != "sdy.return":
         end = "nothing" if last is None else f"'{last.name}'"
-        raise Violation(f"has a body that ends with {end}, but it has to end with 'sdy.return'")
+        raise Violation(f"has a body that ends with {end}, but must end with 'sdy.return'")
 
 
 def _last_op(op: Any) -> Any | None:
@@ -224,8 +224,8 @@ def _check_same_elements(kind: str, whole: Sequence[Any], local: Sequence[Any]) 
     for index, (outside, inside) in enumerate(zip(whole, local, strict=True)):
         if not _differ_in_shape_only(outside, inside):
             raise Violation(
-                f"{kind} {index} is {outside}, so its counterpart in the body has to be so too but for the shape, "
-                f"got {inside}"
+                f"{kind} {index} has type {outside}, but its counterpart in the body, which may differ only in "
+                f"shape, has type {inside}"
             )
 
 
@@ -248,17 +248,17 @@ def check_named_computation(op: Any) -> None:
 
 def _check_same_types(kind: str, outer: Sequence[Any], verb: str, inner: Sequence[Any]) -> None:
     if len(outer) != len(inner):
-        raise Violation(f"has {len(outer)} {kind}s, but its body {verb} {len(inner)}: it has to be as many")
+        raise Violation(f"has {len(outer)} {kind}s, but its body {verb} {len(inner)}: the numbers must be equal")
     for index, (outside, inside) in enumerate(zip(outer, inner, strict=True)):
         if outside != inside:
-            raise Violation(f"{kind} {index} is {outside}, so the body has to {verb[:-1]} that type, got {inside}")
+            raise Violation(f"{kind} {index} has type {outside}, but the body {verb} {inside}")
 
 
 def check_only_user(op: Any) -> None:
     """Checks that the operand has no other use."""
     count = len(list(op.operands[0].uses))
     if count != 1:
-        raise Violation(f"has to be the only user of its operand, which has {count} uses")
+        raise Violation(f"must be the only user of its operand, which has {count} uses")
 
 
 def check_data_flow_edge(op: Any) -> None:
@@ -268,7 +268,9 @@ def check_data_flow_edge(op: Any) -> None:
         source = owning_op(value).name
         if source.startswith("sdy.") and source not in ARGUMENT_OWNERS:
             allowed = " or ".join(ARGUMENT_OWNERS)
-            raise Violation(f"has an operand that '{source}' defines, but of the sdy ops only {allowed} can")
+            raise Violation(
+                f"has an operand that is defined by '{source}', but an sdy op that defines it must be {allowed}"
+            )
     sharding = optional(op, "sharding", TensorSharding)
     if sharding is not None:
         check_sharding(sharding, op.results[0].type, op)
@@ -280,9 +282,9 @@ def check_func_data_flow_edge(op: Any) -> None:
     around = owning_op(value).name
     if isinstance(value.owner, ir.Block):
         if around != "func.func":
-            raise Violation(f"has an argument of '{around}' as operand, but it has to be one of a 'func.func'")
+            raise Violation(f"has an argument of '{around}' as operand, but requires an argument of a 'func.func'")
     elif around != "func.call":
-        raise Violation(f"has a result of '{around}' as operand, but it has to be one of a 'func.call'")
+        raise Violation(f"has a result of '{around}' as operand, but requires a result of a 'func.call'")
 
 
 def check_propagation_barrier(op: Any) -> None:
@@ -291,7 +293,7 @@ def check_propagation_barrier(op: Any) -> None:
     if direction not in list(PropagationDirection):
         raise Violation(f"attribute 'allowed_direction' must be 0 (NONE), 1 (FORWARD) or 2 (BACKWARD), got {direction}")
     if direction == PropagationDirection.BOTH:
-        raise Violation("allows BOTH directions and so bars nothing: allowed_direction is NONE, FORWARD or BACKWARD")
+        raise Violation("blocks no direction: allowed_direction must be NONE, FORWARD or BACKWARD, not BOTH")
 
 
 _VISIBILITIES = ('"public"', '"private"', '"nested"')
@@ -302,7 +304,7 @@ def check_mesh_op(op: Any) -> None:
     required_string("sym_name")(op)
     if op.parent is None or op.parent.operation.name != "builtin.module":
         around = "nothing" if op.parent is None else f"'{op.parent.operation.name}'"
-        raise Violation(f"has to be right under a 'builtin.module', got {around}")
+        raise Violation(f"must be directly in a 'builtin.module', got {around}")
     visibility = op.attributes.get("sym_visibility")
     if visibility is not None and str(visibility) not in _VISIBILITIES:
         raise Violation(f"attribute 'sym_visibility' must be one of {', '.join(_VISIBILITIES)}, got {visibility}")
@@ -316,15 +318,15 @@ def check_sharding_group(op: Any) -> None:
     """Checks that the group's id is not negative."""
     group = integer(op, "group_id", 64)
     if group < 0:
-        raise Violation(f"has group_id {group}, but the id of a group is not negative")
+        raise Violation(f"has group_id {group}, but a group id must not be negative")
 
 
 def check_constant(op: Any) -> None:
     """Checks that the op has no operands and one result of the type of the value, a ranked tensor."""
     if len(op.operands) or len(op.results) != 1:
-        raise Violation("takes no operand and gives one result")
+        raise Violation("must have no operands and one result")
     if "value" not in op.attributes:
-        raise Violation("needs an attribute 'value', the elements of a tensor")
+        raise Violation("requires an attribute 'value', the elements of a tensor")
     value, result = op.attributes["value"], op.results[0].type
     type_ = getattr(value, "type", None)
     if not isinstance(type_, ir.RankedTensorType):

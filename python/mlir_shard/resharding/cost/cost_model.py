@@ -60,7 +60,7 @@ class CostModel:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f'axis "{twice[0]}" has two links')
         if self.memory_limit is not None and self.memory_limit <= 0:
-            raise ValueError(f"a memory limit is a positive number of bytes, not {self.memory_limit}")
+            raise ValueError(f"a memory limit must be a positive number of bytes, got {self.memory_limit}")
 
     def link(self, axis: str) -> Link:
         """Returns the link along the mesh axis of this name."""
@@ -122,26 +122,26 @@ class CostModel:
             ValueError: a key is unknown or its value is wrong; the message names the key.
         """
         if not isinstance(values, Mapping):
-            raise ValueError(f"a table with {', '.join(KEYS)}, not {repr(values)}")
+            raise ValueError(f"expected a table with {', '.join(KEYS)}, got {repr(values)}")
         _check_keys(values, KEYS, "")
         default = _link(values, DEFAULT_LINK, "")
         links = values.get("links", {})
         if not isinstance(links, Mapping):
-            raise ValueError(f"links: a table with an entry for each axis, not {repr(links)}")
+            raise ValueError(f"links: expected a table with an entry for each axis, got {repr(links)}")
         by_axis = []
         for name, link in links.items():
             where = f"links.{_key(name)}"
             if not isinstance(link, Mapping):
-                raise ValueError(f"{where}: a table with latency and bandwidth, not {repr(link)}")
+                raise ValueError(f"{where}: expected a table with latency and bandwidth, got {repr(link)}")
             _check_keys(link, ("latency", "bandwidth"), f"{where}.")
             by_axis.append((str(name), _link(link, default, f"{where}.")))
         objective = values.get("objective", Objective.TIME.value)
         known = [one.value for one in Objective]
         if objective not in known:
-            raise ValueError(f"objective: one of {', '.join(known)}, not {repr(objective)}")
+            raise ValueError(f"objective: expected one of {', '.join(known)}, got {repr(objective)}")
         limit = values.get("memory_limit")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
-            raise ValueError(f"memory_limit: a positive number of bytes, not {repr(limit)}")
+            raise ValueError(f"memory_limit: expected a positive number of bytes, got {repr(limit)}")
         return CostModel(default, tuple(by_axis), Objective(objective), limit)
 
 
@@ -154,7 +154,7 @@ def _toml() -> Any:
     try:
         return import_module("tomllib")
     except ModuleNotFoundError as error:
-        raise ValueError("TOML is read by Python 3.11 and later; use a .json file") from error
+        raise ValueError("TOML requires Python 3.11 or later; use a .json file") from error
 
 
 def _key(name: Any) -> str:
@@ -165,7 +165,7 @@ def _key(name: Any) -> str:
 def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in values:
         if key not in known:
-            raise ValueError(f"{where}{_key(key)}: unknown, there are {', '.join(known)}")
+            raise ValueError(f"{where}{_key(key)}: unknown key, expected one of {', '.join(known)}")
 
 
 def _link(values: Mapping[str, Any], default: Link, where: str) -> Link:
@@ -173,12 +173,12 @@ def _link(values: Mapping[str, Any], default: Link, where: str) -> Link:
     for key in numbers:
         value = values.get(key, numbers[key])
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError(f"{where}{key}: a number, not {repr(value)}")
+            raise ValueError(f"{where}{key}: expected a number, got {repr(value)}")
         try:
             number = float(value)
             Link(**{**numbers, key: number})
         except OverflowError as error:
-            raise ValueError(f"{where}{key}: too large a number, {repr(value)}") from error
+            raise ValueError(f"{where}{key}: the number {repr(value)} is too large") from error
         except ValueError as error:
             raise ValueError(f"{where}{key}: {error}") from error
         numbers[key] = number

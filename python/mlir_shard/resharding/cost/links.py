@@ -30,9 +30,9 @@ class Link:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.latency) and self.latency >= 0):
-            raise ValueError(f"a latency is a number of seconds, at least 0, not {self.latency}")
+            raise ValueError(f"a latency must be a number of seconds, at least 0, got {self.latency}")
         if not (isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"a bandwidth is a positive number of bytes a second, not {self.bandwidth}")
+            raise ValueError(f"a bandwidth must be a positive number of bytes per second, got {self.bandwidth}")
 
 
 DEFAULT_LINK = Link(latency=1e-6, bandwidth=1e11)
@@ -135,7 +135,7 @@ class DeviceRates:
     def __post_init__(self) -> None:
         for what, rate in (("operations", self.operations), ("memory", self.memory), ("network", self.network)):
             if not (isfinite(rate) and rate > 0):
-                raise ValueError(f"{what}: a positive number a second, not {rate}")
+                raise ValueError(f"{what}: expected a positive number per second, got {rate}")
 
     def seconds(self, operations: int, num_bytes: int) -> float:
         """Returns the seconds that a device takes for `operations` operations on `num_bytes` bytes.

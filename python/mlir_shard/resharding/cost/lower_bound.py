@@ -108,7 +108,7 @@ def lower_bound(source: TensorLayout, target: TensorLayout, element_size: int) -
     Raises ValueError if no plan exists, or if the element size is not positive.
     """
     if element_size <= 0:
-        raise ValueError(f"an element has at least 1 byte, not {element_size}")
+        raise ValueError(f"an element must have at least 1 byte, got {element_size}")
     partials = total_size(reduced_axes(source, target), source.mesh)
     if partials > 1:
         per_device = [box.num_elements for box in target.device_boxes().values()]

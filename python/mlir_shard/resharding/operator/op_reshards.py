@@ -222,7 +222,7 @@ def _minimally_compatible(
         for factor in rule.reduction_factors:
             axes = common_axes_of_factor(after, factor)
             if axes is None:
-                raise ReshardError("its result is unreduced, but its operands shard what it reduces differently")
+                raise ReshardError("its result is unreduced, but its operands shard the reduced dimensions differently")
             partial += axes
     return after, partial
 

@@ -43,19 +43,19 @@ def _unreduced(shardings: Sequence[TensorSharding | None]) -> Axes:
 
 def _check_introduced(results: Sequence[TensorSharding | None], new: Axes, allowed: ReductionOp | None) -> str | None:
     if new and allowed is None:
-        return f"axis {new[0]} is unreduced in a result but in no operand, and this op leaves nothing to reduce"
+        return f"axis {new[0]} is unreduced in a result but not in an operand, and this op produces no partial values"
     other = _other_reduction(results, new, allowed)
     if other is not None and allowed is not None:
-        return f"axis {new[0]} becomes unreduced by {other.value}, but here it can only be by {allowed.value}"
+        return f"axis {new[0]} becomes unreduced by {other.value}, but this op allows only {allowed.value}"
     return None
 
 
 def _check_removed(operands: Sequence[TensorSharding | None], gone: Axes, allowed: ReductionOp | None) -> str | None:
     if gone and allowed is None:
-        return f"axis {gone[0]} is unreduced in an operand but in no result, and this op does not reduce"
+        return f"axis {gone[0]} is unreduced in an operand but not in a result, and this op does not reduce"
     other = _other_reduction(operands, gone, allowed)
     if other is not None and allowed is not None:
-        return f"axis {gone[0]} is unreduced by {other.value}, so {allowed.value} cannot reduce it"
+        return f"axis {gone[0]} is unreduced by {other.value}, but reduced by {allowed.value}"
     return None
 
 
@@ -80,7 +80,7 @@ def _check_kept(operands: Sequence[TensorSharding | None], results: Sequence[Ten
             for axis in result.unreduced_axes:
                 if any_overlap((axis,), operand.unreduced_axes):
                     was, now = operand.reduction_op.value, result.reduction_op.value
-                    return f"axis {axis} stays unreduced, so its reduction stays {was} and cannot become {now}"
+                    return f"axis {axis} stays unreduced, but its reduction changes from {was} to {now}"
     return None
 
 
@@ -100,7 +100,7 @@ def check_collective(
     all_slice, all_reduce and reduce_scatter allow an operand without sharding, collective_permute another mesh.
     """
     if operand is None and not operand_may_lack_sharding:
-        return "the operand has no sharding, but this collective changes one"
+        return "the operand must have a sharding"
     if violation := check_tensor_sharding(result, result_mesh, shape, manual_axes=manual_axes):
         return f"out_sharding: {violation}"
     if operand is None:
@@ -108,7 +108,7 @@ def check_collective(
     if operand_mesh is None:
         return f"operand: unknown mesh {operand.mesh_text}"
     if operand_mesh != result_mesh and not meshes_may_differ:
-        return f"out_sharding is on the mesh {result_mesh}, but the operand on {operand_mesh}"
+        return f"out_sharding is on the mesh {result_mesh}, but the operand is on {operand_mesh}"
     if operand.rank != result.rank:
         return f"out_sharding has {result.rank} dimensions, but the operand's sharding {operand.rank}"
     return None
@@ -150,7 +150,7 @@ def check_all_to_all(
 ) -> str | None:
     """Checks that moving each list of axes from the end of its source to that of its target makes the result."""
     if not params.value:
-        return "an all-to-all moves axes between dimensions, but none are given"
+        return "an all-to-all must move at least one axis"
     if violation := _check_all_to_all_dims(params, result.rank):
         return violation
     if violation := check_axis_lists([(f"{p.src_dim}->{p.tgt_dim}", p.axes) for p in params], mesh):
@@ -170,16 +170,16 @@ def check_collective_permute(
 ) -> str | None:
     """Checks that each dimension keeps its number of shards, and the meshes are equal except for the device order."""
     if operand_mesh.axes != result_mesh.axes:
-        return f"out_sharding is on the mesh {result_mesh}, which has other axes than the operand's {operand_mesh}"
+        return f"out_sharding is on the mesh {result_mesh}, but the operand's mesh {operand_mesh} has different axes"
     if operand.mesh_or_ref != result.mesh_or_ref and operand_mesh.device_ids == result_mesh.device_ids:
         return (
-            f"out_sharding is on {result.mesh_text} and the operand on {operand.mesh_text}, "
-            "which differ in name alone and not in the order of devices"
+            f"out_sharding is on {result.mesh_text} and the operand on {operand.mesh_text}, but the meshes must "
+            "differ in the order of devices, not only in name"
         )
     for dim, (before, after) in enumerate(zip(operand.dim_shardings, result.dim_shardings, strict=True)):
         had, has = before.sharded_size(operand_mesh), after.sharded_size(result_mesh)
         if had != has:
-            return f"dim {dim}: {after} makes {has} blocks, but the operand's {before} makes {had}"
+            return f"dim {dim}: {after} makes {has} shards, but the operand's {before} makes {had}"
     return None
 
 
@@ -193,13 +193,13 @@ def check_all_reduce(
     """Checks that the reduction axes do not shard the operand and are not unreduced in the result; all else is kept."""
     operand = _or_open(operand, result)
     if not operand.is_equivalent(result, ignore_unreduced_axes=True):
-        return f"out_sharding has to shard as the operand does, but is {result} after {operand}"
+        return f"out_sharding must shard like the operand, but is {result} after {operand}"
     if violation := _check_sorted_axes("reduction axes", reduction_axes, mesh):
         return violation
     for axis in reduction_axes:
         for where, axes in (*_dims(operand), ("replicated axes", operand.replicated_axes)):
             if any_overlap((axis,), axes):
-                return f"reduction axis {axis} overlaps {where} of the operand, so there is nothing to reduce along it"
+                return f"reduction axis {axis} overlaps {where} of the operand and cannot be reduced"
         if any_overlap((axis,), result.unreduced_axes):
             return f"reduction axis {axis} overlaps the unreduced axes of out_sharding, but is reduced"
     return check_unreduced_transition((operand,), (result,), mesh, removed=reduction_op)
@@ -223,15 +223,15 @@ def check_replicated_to_unreduced(
     if violation := _check_reduced_by_sum(result):
         return violation
     if operand.dim_shardings != result.dim_shardings:
-        return f"out_sharding has to have the operand's dimension shardings, but is {result} after {operand}"
+        return f"out_sharding must have the operand's dimension shardings, but is {result} after {operand}"
     if not axes.value:
-        return "axes that become unreduced have to be given, but none are"
+        return "at least one axis that becomes unreduced must be given"
     if violation := _check_sorted_axes("axes", axes, mesh):
         return violation
     for axis in axes:
         for where, used in (*_dims(operand), ("unreduced axes", operand.unreduced_axes)):
             if any_overlap((axis,), used):
-                return f"axis {axis} overlaps {where} of the operand, but has to be replicated there"
+                return f"axis {axis} overlaps {where} of the operand, but must be replicated there"
     return _check_unreduced_axes(operand, result, axes.value, mesh)
 
 
@@ -276,7 +276,7 @@ def _check_result_axes(result: TensorSharding, expected: Sequence[Axes]) -> str 
     for dim, (of, axes) in enumerate(zip(result.dim_shardings, expected, strict=True)):
         if of.axes != axes:
             has, right = (f"{{{', '.join(map(str, some))}}}" for some in (of.axes, axes))
-            return f"dim {dim}: out_sharding has the axes {has}, but the operand's change to {right}"
+            return f"dim {dim}: out_sharding has the axes {has}, but the operand's become {right}"
     return None
 
 
@@ -286,12 +286,12 @@ def _check_all_to_all_dims(params: AllToAllParamList, rank: int) -> str | None:
     for param in params:
         for name, dim in (("source", param.src_dim), ("target", param.tgt_dim)):
             if not 0 <= dim < rank:
-                return f"{name} dim {dim} is none of the tensor's {rank} dimensions"
+                return f"{name} dim {dim} is out of range for a tensor of rank {rank}"
             if dim in seen:
-                return f"dim {dim} is a source or target twice, but can be so once"
+                return f"dim {dim} occurs more than once as a source or target"
             seen.add(dim)
         if previous is not None and previous.src_dim > param.src_dim:
-            return f"source dims have to ascend, but {param.src_dim} comes after {previous.src_dim}"
+            return f"source dims must be in ascending order, but {param.src_dim} comes after {previous.src_dim}"
         previous = param
     return None
 
@@ -306,13 +306,13 @@ def _check_unreduced_axes(
     expected = sort_and_merge((*operand.unreduced_axes, *added), mesh)
     if result.unreduced_axes != expected:
         has, right = (f"{{{', '.join(map(str, some))}}}" for some in (result.unreduced_axes, expected))
-        return f"out_sharding has the unreduced axes {has}, but the operand's change to {right}"
+        return f"out_sharding has the unreduced axes {has}, but the operand's become {right}"
     return None
 
 
 def _check_reduced_by_sum(result: TensorSharding) -> str | None:
     if result.reduction_op is not ReductionOp.SUM:
-        return f"out_sharding is unreduced by {result.reduction_op.value}, but axes become unreduced only by sum"
+        return f"out_sharding is unreduced by {result.reduction_op.value}, but axes can become unreduced only by sum"
     return None
 
 

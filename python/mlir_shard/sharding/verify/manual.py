@@ -56,7 +56,7 @@ def check_manual_values(
     ):
         return violation
     if len(global_shapes) != len(local_shapes):
-        return f"the op has {len(global_shapes)} {kind}s, but its body {len(local_shapes)}"
+        return f"the op has {len(global_shapes)} {kind}s, but its body has {len(local_shapes)}"
     for index, (sharding, whole, local) in enumerate(zip(shardings, global_shapes, local_shapes, strict=False)):
         mesh = mesh_of(sharding)
         if violation := _check_value(sharding, manual, mesh, whole, local):
@@ -84,7 +84,7 @@ def check_manual_axes(
     mesh = common_mesh(map(mesh_of, shardings))
     if mesh is None:
         names = ", ".join(dict.fromkeys(sharding.mesh_text for sharding in shardings))
-        return f"in and out shardings have to be on one mesh or an empty one, but are on {names}"
+        return f"in and out shardings must be on the same mesh or an empty one, but are on {names}"
     for name in manual:
         if not mesh.has_axis(name):
             return f'unknown manual axis "{name}": it is not in the mesh {mesh}'
@@ -111,7 +111,7 @@ def check_manual_axes_spelled_out(
             unused = axes_difference(axes, sharding.used_axes, mesh)
             if unused:
                 name = value_name(kind, index, len(shardings))
-                return f"{name}: manual axis {unused[0]} has to shard a dimension or be replicated in {sharding}"
+                return f"{name}: manual axis {unused[0]} must shard a dimension or be replicated in {sharding}"
     return None
 
 
@@ -129,11 +129,11 @@ def _check_value(
     for dim, (size, of) in enumerate(zip(whole, dims, strict=True)):
         blocks = total_size((axis for axis in of.axes if axis.name in manual.value), mesh)
         if size is not None and size % blocks:
-            return f"dim {dim}: size {size} cannot be divided evenly in {blocks} blocks by the manual axes of {of}"
+            return f"dim {dim}: size {size} cannot be divided evenly into {blocks} shards by the manual axes of {of}"
         expected.append(None if size is None else size // blocks)
     if isinstance(local, NoShape) or list(local) != expected:
         has = local.value if isinstance(local, NoShape) else f"the shape {_shape_text(local)}"
-        return f"its counterpart in the body is {has}, but {sharding} makes {_shape_text(expected)}"
+        return f"its counterpart in the body is {has}, but {sharding} requires {_shape_text(expected)}"
     return None
 
 
@@ -143,7 +143,7 @@ def _check_manual_axes_first(dim: DimensionSharding, manual: ManualAxes) -> str 
         if axis.name not in manual.value:
             free = axis
         elif free is not None:
-            return f"manual axis {axis} comes after the free axis {free} in {dim}, but manual axes come first"
+            return f"manual axis {axis} comes after the free axis {free} in {dim}, but manual axes must come first"
     return None
 
 

@@ -45,7 +45,7 @@ def check_factor_sizes(
                 inputs = len(operand_shapes)
                 name = f"operand {index}" if index < inputs else f"result {index - inputs}"
                 factors = " x ".join(f"{factor_symbol(one)}={rule.factor_sizes[one]}" for one in of.factor_indices)
-                return f"dim {dim} of {name} has size {size}, but the rule makes it {factors}"
+                return f"dim {dim} of {name} has size {size}, but the rule requires {factors}"
     return None
 
 
@@ -59,7 +59,7 @@ def _check_mappings(
     if len(mappings) != len(shapes):
         return f"the rule maps {len(mappings)} {kind}s, but the op has {len(shapes)}"
     if not mappings:
-        return f"the rule maps no {kind}, but only an op with operands and results can have a rule"
+        return f"the rule maps no {kind}s, but must map operands and results"
     for index, (mapping, shape) in enumerate(zip(mappings, shapes, strict=True)):
         violation = _check_static(shape) or _check_mapping(rule, mapping, shape)
         if violation:
@@ -69,9 +69,9 @@ def _check_mappings(
 
 def _check_static(shape: Shape) -> str | None:
     if isinstance(shape, NoShape):
-        return f"a rule maps tensors with a static shape, but this is {shape.value}"
+        return f"a rule requires tensors with a static shape, but this is {shape.value}"
     if None in shape:
-        return f"a rule maps tensors with a static shape, but dim {list(shape).index(None)} is dynamic"
+        return f"a rule requires tensors with a static shape, but dim {list(shape).index(None)} is dynamic"
     return None
 
 
@@ -91,7 +91,7 @@ def _check_mapping(rule: OpShardingRule, mapping: TensorMapping, shape: Shape) -
 
 def _check_dim_mapping(rule: OpShardingRule, dim: DimMapping) -> str | None:
     if not dim.factor_indices:
-        return "the dimension is mapped to no factor, but each has at least one"
+        return "the dimension must be mapped to at least one factor"
     for factor in dim.factor_indices:
         if not 0 <= factor < rule.num_factors:
             return f"{_unknown(factor)}: the rule has {rule.num_factors} factors"
@@ -105,7 +105,7 @@ def _check_dim_mapping(rule: OpShardingRule, dim: DimMapping) -> str | None:
 def _check_all_used(rule: OpShardingRule) -> str | None:
     for factor, size in enumerate(rule.factor_sizes):
         if not any(mapping.contains_factor(factor) for mapping in rule.tensor_mappings):
-            return f"factor {factor_symbol(factor)}={size} is in no operand and no result"
+            return f"factor {factor_symbol(factor)}={size} does not occur in any operand or result"
     return None
 
 
@@ -123,7 +123,8 @@ def _check_special_factors(rule: OpShardingRule) -> str | None:
         for factor in factors:
             if factor in type_of:
                 return (
-                    f"factor {factor_symbol(factor)} is both a {type_of[factor]} and a {name} factor, but has one type"
+                    f"factor {factor_symbol(factor)} is both a {type_of[factor]} and a {name} factor, but must have "
+                    "one type"
                 )
             type_of[factor] = name
     return None
@@ -137,7 +138,7 @@ def _check_index_set(rule: OpShardingRule, factors: Sequence[int]) -> str | None
         twice = next(factor for factor in factors if factors.count(factor) > 1)
         return f"{factor_symbol(twice)} is given more than once"
     if list(factors) != sorted(factors):
-        return f"they have to ascend: {', '.join(map(factor_symbol, sorted(factors)))}"
+        return f"must be in ascending order: {', '.join(map(factor_symbol, sorted(factors)))}"
     return None
 
 
@@ -146,7 +147,7 @@ def _check_reduction_factors(rule: OpShardingRule) -> str | None:
         for index, mapping in enumerate(rule.result_mappings):
             if mapping.contains_factor(factor):
                 name = value_name("result", index, len(rule.result_mappings))
-                return f"reduction factor {factor_symbol(factor)} is in {name}, but a reduced factor is in no result"
+                return f"reduction factor {factor_symbol(factor)} must not occur in {name}"
     return None
 
 
@@ -178,7 +179,7 @@ def check_edges_on_op(
     checked: the edges of an op that represents a function's values may refer to any of these.
     """
     if mesh is None:
-        return "propagation edges have to be between values whose shardings have one mesh"
+        return "propagation edges must be between values whose shardings have the same mesh"
     for step in edges.value:
         for entry in step.axis_entries:
             violation = _check_entry_on_op(entry, mesh, operands, results)
@@ -189,10 +190,10 @@ def check_edges_on_op(
 
 def _check_entry(entry: AxisToPropagationDetails) -> str | None:
     if entry.source in entry.targets:
-        return f"axis {entry.axis_name} goes from {entry.source} to itself"
+        return f"axis {entry.axis_name} propagates from {entry.source} to itself"
     for target in entry.targets:
         if entry.targets.count(target) > 1:
-            return f"axis {entry.axis_name} goes to {target} more than once"
+            return f"axis {entry.axis_name} propagates to {target} more than once"
     return None
 
 

@@ -28,16 +28,16 @@ def check_axis_ref(axis: AxisRef, mesh: Mesh) -> str | None:
         return None
     full = mesh.axis_size(axis.name)
     if info.pre_size < 1:
-        return f"sub-axis {axis} has pre-size {info.pre_size}, but a pre-size is at least 1"
+        return f"sub-axis {axis} has pre-size {info.pre_size}, but a pre-size must be at least 1"
     if info.size < 2:
-        return f"sub-axis {axis} has size {info.size}, but a sub-axis has at least size 2"
+        return f"sub-axis {axis} has size {info.size}, but a sub-axis must have at least size 2"
     if full % info.next_pre_size:
         return (
             f"sub-axis {axis} does not fit its axis: pre-size times size is {info.next_pre_size}, "
             f'which does not divide {full}, the size of "{axis.name}"'
         )
     if info.size == full:
-        return f'sub-axis {axis} is all of its axis, which is written "{axis.name}"'
+        return f'sub-axis {axis} covers its entire axis and must be written as "{axis.name}"'
     return None
 
 
@@ -84,7 +84,7 @@ def _check_pair(first: AxisRef, first_where: str, axis: AxisRef, where: str) -> 
 def check_mesh_axis(axis: MeshAxis) -> str | None:
     """Checks that an axis has at least one device."""
     if axis.size < 1:
-        return f'mesh axis "{axis.name}" has size {axis.size}, but an axis has at least size 1'
+        return f'mesh axis "{axis.name}" has size {axis.size}, but an axis must have at least size 1'
     return None
 
 
@@ -101,7 +101,7 @@ def check_mesh(mesh: Mesh) -> str | None:
             return f"device id {device} is negative"
     if not mesh.axes:
         if len(mesh.device_ids) > 1:
-            return f"a mesh without axes has at most one device id, but {len(mesh.device_ids)} are given"
+            return f"a mesh without axes must have at most one device id, but {len(mesh.device_ids)} are given"
         return None
     for name, count in Counter(mesh.axis_names).items():
         if count > 1:
@@ -176,7 +176,7 @@ def check_tensor_sharding(
         return _check_nothing_sharded(sharding, f"a sharding on one device ({sharding.mesh_text})")
     if isinstance(shape, NoShape):
         if shape is NoShape.UNRANKED:
-            return f"a sharding needs a tensor with a rank, but is on {shape.value}"
+            return f"a sharding requires a tensor with a rank, but is on {shape.value}"
         return _check_nothing_sharded(sharding, f"the sharding of {shape.value}")
     if sharding.rank != len(shape):
         return f"the sharding has {sharding.rank} dimensions, but the tensor has {len(shape)}"
@@ -204,7 +204,7 @@ def check_tensor_sharding_per_value(
     if not shapes and len(shardings) == 1 and _says_device_alone(shardings.shardings[0], mesh_of):
         expected = (NoShape.NO_VALUE,)
     if len(shardings) != len(expected):
-        return f"{len(shardings)} shardings are given for {len(shapes)} {kind}s, but each has to have one"
+        return f"{len(shardings)} shardings are given for {len(shapes)} {kind}s, but each must have one"
     for index, (sharding, shape) in enumerate(zip(shardings, expected, strict=True)):
         violation = check_tensor_sharding(sharding, mesh_of(sharding), shape, manual_axes=manual_axes)
         if violation:
@@ -271,5 +271,5 @@ def _check_divisible(sharding: TensorSharding, mesh: Mesh, shape: Sequence[int |
     for dim, (size, of) in enumerate(zip(shape, sharding.dim_shardings, strict=True)):
         blocks = of.sharded_size(mesh)
         if size is not None and size % blocks:
-            return f"dim {dim}: size {size} cannot be divided evenly in {blocks} blocks by {of}"
+            return f"dim {dim}: size {size} cannot be divided evenly into {blocks} shards by {of}"
     return None

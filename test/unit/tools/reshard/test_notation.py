@@ -32,7 +32,7 @@ def test_device_ids() -> None:
         ("", "'' is not a mesh such as x=2,y=3"),
         ("x=-1", "'x=-1' is not a mesh"),
         ("x=2,,y=3", "is not a mesh"),
-        ("x=0", 'mesh axis "x" has size 0, but an axis has at least size 1'),
+        ("x=0", 'mesh axis "x" has size 0, but an axis must have at least size 1'),
         ("2x0", 'mesh axis "axis_1" has size 0'),
         ("x=2,x=3", 'mesh axis "x" is given 2 times'),
         ('<["x"=2', "expected ']', found the end of the text"),
