@@ -179,7 +179,8 @@ def _end(element: int, stride: int, extent: int, offset: int, dilation: int) -> 
 class FactorWindow:
     """Windows along a factor over `size` elements of an operand, for `result_size` of the result, as in `window_halo`.
 
-    If the operand `is_part` of the result, they are as in `part_halo`.
+    If the operand `is_part` of the result, they are as in `part_halo`. If the windows are those of a scan, a device
+    needs only one element of each other shard, its total.
     """
 
     factor: int
@@ -191,6 +192,7 @@ class FactorWindow:
     offset: int = 0
     dilation: int = 1
     is_part: bool = False
+    is_scan: bool = False
 
     def halo(self, blocks: int) -> WindowHalo | None:
         """Returns the halo of that many shards; None if `window_halo`, or `part_halo`, returns None."""
@@ -201,6 +203,8 @@ class FactorWindow:
 
     def received(self, blocks: int) -> float:
         """Returns the amount that a device receives, in shards: all other shards if there is no halo."""
+        if self.is_scan:
+            return (blocks - 1) / max(1, -(-self.size // blocks))
         halo = self.halo(blocks)
         return blocks - 1 if halo is None else (halo.below + halo.above) / max(1, halo.block)
 

@@ -8,7 +8,7 @@ maps, and from the padding of `tensor.pad` and `tosa.pad`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlir_shard import host
@@ -274,13 +274,14 @@ def moving_windows(op: Any, blocks: Blocks) -> list[Window]:
 def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
     """Returns the windows along those permutation factors that are a dimension of the first result, without the op."""
     op = op.operation
+    is_scan = op.name == REDUCE_WINDOW and cumulative_dim(op) is not None
     found = []
     for window in windows_of(op, rule):
         result_dim = dim_of(window.factor, rule.result_mappings[0])
         if result_dim is not None:
             size = shape_of(op.operands[window.operand].type)[window.dim]
             new_size = shape_of(op.results[0].type)[result_dim]
-            found.append(window.sized(size, new_size))
+            found.append(replace(window.sized(size, new_size), is_scan=is_scan))
     return tuple(found)
 
 

@@ -51,3 +51,23 @@ func.func @others(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   }
   return %1, %3 : tensor<8x1xf32>, tensor<8xf32>
 }
+
+// The axis moves to another dimension, although 4 elements of each shard are reduced to one. Of two rows, or where the
+// reshard moves another axis too, it stays.
+// CHECK-LABEL: func @moved
+func.func @moved(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %one = arith.constant dense<1.0> : tensor<8xf32>
+  // CHECK-NOT: sdy.reshard %arg0
+  // CHECK: linalg.reduce {{.*}} ins(%arg0 :
+  %0 = sdy.reshard %a <@mesh, [{}, {"x"}]> : tensor<16x8xf32>
+  %1 = linalg.reduce {arith.mulf} ins(%0 : tensor<16x8xf32>) outs(%one : tensor<8xf32>) dimensions = [0]
+  // CHECK: %[[FEW:.*]] = sdy.reshard %arg1
+  // CHECK: linalg.reduce {{.*}} ins(%[[FEW]] :
+  %2 = sdy.reshard %b <@mesh, [{}, {"x"}]> : tensor<4x8xf32>
+  %3 = linalg.reduce {arith.mulf} ins(%2 : tensor<4x8xf32>) outs(%one : tensor<8xf32>) dimensions = [0]
+  // CHECK: %[[OTHER:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"y"}]>
+  // CHECK: linalg.reduce {{.*}} ins(%[[OTHER]] :
+  %4 = sdy.reshard %a <@mesh, [{}, {"y"}]> : tensor<16x8xf32>
+  %5 = linalg.reduce {arith.mulf} ins(%4 : tensor<16x8xf32>) outs(%one : tensor<8xf32>) dimensions = [0]
+  return %1, %3, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

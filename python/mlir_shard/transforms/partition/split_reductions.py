@@ -18,7 +18,13 @@ from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
-from mlir_shard.rules.reduction import combination_of, may_combine, may_repeat_initial_values, reduction_op
+from mlir_shard.rules.reduction import (
+    Combination,
+    combination_of,
+    may_combine,
+    may_repeat_initial_values,
+    reduction_op,
+)
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import (
     REDUCE_WINDOW,
@@ -27,7 +33,7 @@ from mlir_shard.rules.windows import (
     set_padding,
     windows_along_dims,
 )
-from mlir_shard.sharding import Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
+from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.partition.sharded_pieces import ShardedValue
 from mlir_shard.transforms.shardings import listed_meshes, rule_cache, sharding_and_mesh
 
@@ -40,7 +46,9 @@ class ReduceInBlocks(Pass):
     reduction can be combined, but not as partial values of sdy: a product, a bitwise operation, several results each
     with another operation, or a region of StableHLO.
 
-    The local program that `spmdize` makes of such an op combines them, so its result is complete.
+    Reshards that move axes from reduced dimensions to others are removed as well, if partial results are so small that
+    combining them communicates less. The local program that `spmdize` makes of such an op combines them, so its result
+    is complete.
     """
 
     name = "shard-reduce-in-blocks"
@@ -53,19 +61,19 @@ class ReduceInBlocks(Pass):
         changed = False
         names = list(filter(may_combine, held(op).operations))
         for inner in operations_of_results(op, names, (_RESHARD,), 0):
-            if not len(inner.results) or combination_of(inner) is None or reduction_op(inner) is not None:
+            if not len(inner.results) or reduction_op(inner) is not None:
                 continue
-            rule = rules.rule_for(inner)
-            if rule is not None and rule.reduction_factors:
-                changed |= _take_blocks(inner, rule)
+            combination, rule = combination_of(inner), rules.rule_for(inner)
+            if combination is not None and rule is not None and rule.reduction_factors:
+                changed |= _take_blocks(inner, rule, combination)
         return changed
 
 
-def _take_blocks(op: Any, rule: OpShardingRule) -> bool:
+def _take_blocks(op: Any, rule: OpShardingRule, combination: Combination) -> bool:
     changed = False
     for number, value in enumerate(op.operands):
         reshard = defining_op(value, _RESHARD)
-        if reshard is None or not _gathers_reduced(reshard, rule, number):
+        if reshard is None or not _moves_only_reduced(reshard, rule, number, combination):
             continue
         op.operands[number] = reshard.operands[0]
         if not list(reshard.results[0].uses):
@@ -74,16 +82,38 @@ def _take_blocks(op: Any, rule: OpShardingRule) -> bool:
     return changed
 
 
-def _gathers_reduced(reshard: Any, rule: OpShardingRule, number: int) -> bool:
-    """Returns whether a reshard gathers dimensions of reduction factors and leaves all other dimensions unchanged."""
+def _moves_only_reduced(reshard: Any, rule: OpShardingRule, number: int, combination: Combination) -> bool:
+    """Returns whether a reshard only gathers dimensions of reduction factors, or moves their axes to other dimensions
+    although combining partial results communicates less."""
     before, after = sharding_of(reshard.operands[0]), sdy.get_sharding(reshard.results[0])
     if before is None or after is None or before.mesh_or_ref != after.mesh_or_ref or before.unreduced_axes:
         return False
-    reduced = set(rule.reduction_factors)
-    pairs = zip(before.dim_shardings, after.dim_shardings, rule.operand_mappings[number].dim_mappings, strict=True)
-    return all(
-        old.axes == new.axes or (not new.axes and set(of_dim.factor_indices) <= reduced) for old, new, of_dim in pairs
+    mesh = sdy.mesh_of(before, reshard)
+    if mesh is None:
+        return False
+    reduced, shape = set(rule.reduction_factors), reshard.operands[0].type.shape
+    left: set[AxisRef] = set()
+    moved: set[AxisRef] = set()
+    # The elements of a shard that are reduced to one, and the number of partial results.
+    elements_per_result = partials = 1
+    dims = zip(
+        shape, before.dim_shardings, after.dim_shardings, rule.operand_mappings[number].dim_mappings, strict=True
     )
+    for size, old, new, of_dim in dims:
+        if set(of_dim.factor_indices) <= reduced:
+            elements_per_result *= size // old.sharded_size(mesh)
+        if old.axes == new.axes:
+            continue
+        if set(of_dim.factor_indices) <= reduced and not new.axes:
+            left.update(old.axes)
+            partials *= old.sharded_size(mesh)
+        elif new.axes[: len(old.axes)] == old.axes:
+            moved.update(new.axes[len(old.axes) :])
+        else:
+            return False
+    # A collective that reduces receives each result about twice, a gather of partial results all of them.
+    results = 2 if combination.combiners else partials
+    return not moved or (moved <= left and elements_per_result > results)
 
 
 @register
