@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import ml_dtypes
@@ -163,6 +164,46 @@ def test_memory_is_freed_after_its_last_use() -> None:
         live += ("llvm.call @malloc" in line) - ("llvm.call @free" in line)
         most = max(most, live)
     assert 0 < most <= 5
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("target", list(permutations(range(3))))
+def test_copies_along_any_loops(target: tuple[int, ...], cpu: str) -> None:
+    """A copy with any order of loops in the target, from a source with some of the loops, in any order.
+
+    Only those with two loops that both operands have, each contiguous in one of them, are transposed in registers.
+    """
+    sizes = (17, 24, 40)
+
+    def type_of(loops: tuple[int, ...]) -> str:
+        return f"tensor<{'x'.join(str(sizes[loop]) for loop in loops)}xf32>"
+
+    def map_of(loops: tuple[int, ...]) -> str:
+        return f"affine_map<(d0, d1, d2) -> ({', '.join(f'd{loop}' for loop in loops)})>"
+
+    sources = [loops for count in (1, 2, 3) for loops in permutations(range(3), count)]
+    made = "".join(
+        f"""
+        %e{number} = tensor.empty() : {type_of(target)}
+        %r{number} = linalg.generic {{indexing_maps = [{map_of(source)}, {map_of(target)}],
+            iterator_types = ["parallel", "parallel", "parallel"]}}
+            ins(%a{number} : {type_of(source)}) outs(%e{number} : {type_of(target)}) {{
+        ^bb0(%x: f32, %y: f32):
+          linalg.yield %x : f32
+        }} -> {type_of(target)}"""
+        for number, source in enumerate(sources)
+    )
+    arguments = ", ".join(f"%a{number}: {type_of(source)}" for number, source in enumerate(sources))
+    types = ", ".join([type_of(target)] * len(sources))
+    results = ", ".join(f"%r{number}" for number in range(len(sources)))
+    text = f"func.func @main({arguments}) -> ({types}) {{{made}\n        return {results} : {types}\n      }}"
+    inputs = [RANDOM.standard_normal([sizes[loop] for loop in source]).astype(np.float32) for source in sources]
+    for source, array, found in zip(sources, inputs, run(text, *inputs, cpu=cpu), strict=True):
+        letters = "ijk"
+        ones = [np.ones(size, np.float32) for size in sizes]
+        subscripts = ",".join(["".join(letters[loop] for loop in source), *letters])
+        wanted = np.einsum(f"{subscripts}->{''.join(letters[loop] for loop in target)}", array, *ones)
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{source} to {target}")
 
 
 @pytest.mark.parametrize("size", [64, 100])

@@ -156,7 +156,7 @@ def _tile(op: Any, vector_bytes: int) -> None:
     if len(of_other) != 1 or any(not _is_projection(one.value) for one in op.attributes[_MAPS]):
         return
     (outer,) = of_other
-    rows = _rows_in_registers(op, vector_bytes)
+    rows = _rows_in_registers(op, vector_bytes) if _is_transposition(op, {outer, inner}) else None
     tile = rows or _TILE
     if min(sizes[outer], sizes[inner]) < min(tile, _SHORT) or prod(sizes) < _WORTH_TILES:
         return
@@ -169,6 +169,13 @@ def _tile(op: Any, vector_bytes: int) -> None:
                 else:
                     _tiles(op, sizes, parts, tile)
     op.erase()
+
+
+def _is_transposition(op: Any, loops: set[int]) -> bool:
+    """Returns whether each of two loops indexes both operands of an op, and is the last dimension of one of them."""
+    of_operands = [[one.position for one in attribute.value.results] for attribute in op.attributes[_MAPS]]
+    is_last = {of[-1] for of in of_operands if of} == loops
+    return len(of_operands) == 2 and is_last and all(loops <= set(of) for of in of_operands)
 
 
 def _is_projection(map_: Any) -> bool:
@@ -209,7 +216,6 @@ def _tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], 
 
 def _transposed_tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[int, int]], rows: int) -> None:
     """Emits tiles in registers for a part of two loops of a transposition."""
-    outer, inner = parts
     ranges = {loop: (0, size, 1) for loop, size in enumerate(sizes) if loop not in parts}
     of_source, of_target = ([one.position for one in attribute.value.results] for attribute in op.attributes[_MAPS])
     with _loops(ranges | {loop: (*of, rows) for loop, of in parts.items()}) as at:
@@ -219,7 +225,9 @@ def _transposed_tiles(op: Any, sizes: Sequence[int], parts: Mapping[int, tuple[i
             return [[start if loop == moving else at[loop] for loop in loops] for start in starts]
 
         source, target = op.operands
-        transposes.transpose_tile(source, target, places(inner, of_source), places(outer, of_target))
+        # Rows are contiguous along the last dimension of their operand, and follow each other along the other one.
+        rows_of_source, rows_of_target = places(of_target[-1], of_source), places(of_source[-1], of_target)
+        transposes.transpose_tile(source, target, rows_of_source, rows_of_target)
 
 
 @contextmanager
