@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python interface: imports programs from JAX, torch and files, and annotates, partitions and runs them.
 
-annotate      annotations from partition specs
-shardings     the sharding of each tensor after propagation
-program       a global program with named arguments and results, and its local program
-difference    the difference of two programs
-plan_reshard  plans of reshards for partition specs
-display       programs as HTML, for notebooks
-executable    a compiled program that can be called, on devices that stay up
-device_array  a result on the devices
-from_jax      programs from JAX functions
-from_torch    programs from torch modules and functions
-torch_import  MLIR modules from torch modules
-load          programs from files
+annotate           annotations from partition specs
+shardings          the sharding of each tensor after propagation
+program            a global program with named arguments and results, and its local program
+difference         the difference of two programs
+plan_reshard       plans of reshards for partition specs
+display            programs as HTML, for notebooks
+executable         a compiled program that can be called, on devices that stay up
+device_array       a result on the devices
+from_jax           programs from JAX functions
+from_torch         programs from torch modules and functions
+torch_import       MLIR modules from torch modules
+torch_corrections  operators that torch-mlir lowers wrongly
+load               programs from files
 
 `mlir_shard` exports the names that users need.
 """

@@ -9,6 +9,7 @@ like a module.
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from io import BytesIO
 from typing import Any
 
 import torch
-from torch._decomp import get_decompositions
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -27,6 +27,12 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from torch_mlir.extras.fx_importer import FxImporter
 
+from mlir_shard.frontend.torch_corrections import (
+    DECOMPOSITIONS,
+    RESIZES,
+    correct_remainders,
+    count_indices_from_the_start,
+)
 from mlir_shard.ir.editing import operations_where
 from mlir_shard.runtime.names import RESULT_NAME
 
@@ -127,8 +133,13 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Returns the names of the positional parameters; none for functions of torch in C++, which do not tell them."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [one.name for one in inspect.signature(function).parameters.values() if one.kind in kinds]
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return []
+    return [one.name for one in parameters if one.kind in kinds]
 
 
 def _of_program(program: ExportedProgram, parameters: Iterable[str]) -> Exported:
@@ -156,50 +167,14 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
         return list(returned)
 
     tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
-    traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=_RESIZES)(*tensors)
+    traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=RESIZES)(*tensors)
     program = torch.export.export(traced, tensors, strict=False)
     arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
     return Exported(_decomposed(program), arguments, results, tuple(_parameters(function)))
 
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    return program.run_decompositions(get_decomposition_table() | _OF_ONE_INDEX | _RESIZES)
-
-
-def _gather(values: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> torch.Tensor:
-    if not _is_one_index(values, dim, index):
-        return NotImplemented
-    chosen = torch.where(_positions(values, dim) == index, values, torch.zeros_like(values))
-    return chosen.sum(dim, keepdim=True, dtype=values.dtype)
-
-
-def _scatter(values: torch.Tensor, dim: int, index: torch.Tensor, value: complex) -> torch.Tensor:
-    if not _is_one_index(values, dim, index):
-        return NotImplemented
-    return torch.where(_positions(values, dim) == index, torch.full_like(values, value), values)
-
-
-def _is_one_index(values: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """Returns whether `index` has a single index along `dim` for each position along the other dimensions."""
-    wanted = list(values.shape)
-    if wanted:
-        wanted[dim] = 1
-    return bool(wanted) and list(index.shape) == wanted
-
-
-def _positions(values: torch.Tensor, dim: int) -> torch.Tensor:
-    shape = [1] * values.dim()
-    shape[dim] = -1
-    return torch.arange(values.shape[dim], device=values.device).view(shape)
-
-
-# A loss reads one element of each row this way, and its gradient writes one. As elementwise ops these are local along
-# all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not local, or to its own ops.
-_OF_ONE_INDEX = {torch.ops.aten.gather.default: _gather, torch.ops.aten.scatter.value: _scatter}
-
-
-# torch-mlir lowers these operators wrongly if the result is smaller: it returns the first elements.
-_RESIZES = get_decompositions([getattr(torch.ops.aten, f"upsample_nearest{rank}d") for rank in (1, 2, 3)])
+    return program.run_decompositions(get_decomposition_table() | DECOMPOSITIONS | RESIZES)
 
 
 def _check(exported: Exported) -> None:
@@ -240,10 +215,13 @@ def lower(
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer = FxImporter(context=context)
-    importer.import_stateless_graph(_tensors_only(exported.program.graph), func_name=_ENTRY)
+    imported = _tensors_only(exported.program)
+    count_indices_from_the_start(imported.graph)
+    importer.import_stateless_graph(imported.graph, func_name=_ENTRY)
     module = importer.module
     for pipeline in (_TO_BACKEND_CONTRACT, _TO_DIALECT[dialect]):
         _run(module, pipeline, dialect)
+    correct_remainders(module)
     for own in operations_where(module.operation, lambda name: name.startswith("tm_tensor.")):
         message = f"torch-mlir cannot lower the program to '{dialect}' without '{own.name}', an operation of its own"
         place = "" if isinstance(own.location, ir.UnknownLoc) else f" at {own.location}"
@@ -254,16 +232,17 @@ def lower(
     return _bytecode(module)
 
 
-def _tensors_only(graph: torch.fx.Graph) -> torch.fx.Graph:
-    """Returns a copy of a graph without arguments and results that are not tensors."""
+def _tensors_only(program: ExportedProgram) -> torch.fx.GraphModule:
+    """Returns a copy of the graph of a program without arguments and results that are not tensors."""
     copied = torch.fx.Graph()
     values: dict[torch.fx.Node, torch.fx.Node] = {}
-    results = copied.graph_copy(graph, values)
+    results = copied.graph_copy(program.graph, values)
     for before, after in values.items():
         if before.op == "placeholder" and not isinstance(before.meta.get("val"), torch.Tensor):
             copied.erase_node(after)
     copied.output(tuple(one for one in results if isinstance(one, torch.fx.Node)))
-    return copied
+    # The importer rewrites some operators, which requires a module.
+    return torch.fx.GraphModule(program.graph_module, copied)
 
 
 def _run(module: Any, pipeline: str, dialect: str) -> None:
@@ -271,9 +250,15 @@ def _run(module: Any, pipeline: str, dialect: str) -> None:
         with module.context:
             passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
     except ir.MLIRError as error:
-        found = "; ".join(str(one.message).partition(": %")[0] for one in error.error_diagnostics) or str(error)
+        found = "; ".join(_reason(str(one.message)) for one in error.error_diagnostics) or str(error)
         message = f"torch-mlir cannot lower the program to '{dialect}': {found}; try {_others(dialect)}"
         raise ValueError(message) from error
+
+
+def _reason(message: str) -> str:
+    """Returns the reason in a diagnostic of torch-mlir, with the name of an operator that has no lowering."""
+    unknown = re.search(r'"torch\.operator".*name = "torch\.([^"]+)"', message)
+    return f"operator '{unknown[1]}' has no lowering" if unknown else message.partition(": %")[0]
 
 
 def _others(dialect: str) -> str:
