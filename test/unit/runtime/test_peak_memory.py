@@ -51,6 +51,13 @@ def test_squares_that_are_held_at_once(body: str, expected: int) -> None:
     assert expected * MIB <= predicted < (expected + 0.01) * MIB
 
 
+def test_a_function_that_calls_itself_has_no_known_peak() -> None:
+    with mlir_shard.create_context():
+        module = ir.Module.parse("""
+          func.func @main(%x: memref<3xf32>) { func.call @main(%x) : (memref<3xf32>) -> () return }""")
+        assert peak_bytes(module, "main") is None
+
+
 @pytest.mark.parametrize(("element", "size"), [("i8", 1), ("f32", 4), ("f64", 8), ("index", 8), ("complex<f64>", 16)])
 def test_buffers_by_their_elements(element: str, size: int) -> None:
     with mlir_shard.create_context():

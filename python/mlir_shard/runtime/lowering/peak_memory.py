@@ -49,12 +49,18 @@ def peak_bytes(module: Any, entry: str) -> int | None:
 class _OfFunctions:
     def __init__(self, found: Mapping[str, Any]) -> None:
         self._functions = found
-        self._known: dict[str, _Memory] = {}
+        # The functions whose memory is known; None while that of a function is computed.
+        self._known: dict[str, _Memory | None] = {}
 
     def of_call(self, name: str) -> _Memory:
         if name not in self._known:
+            self._known[name] = None
             self._known[name] = self._of_blocks(self._functions[name].regions[0])
-        return self._known[name]
+        found = self._known[name]
+        if found is None:
+            # The function calls itself, as often as its arguments decide.
+            raise _NotStaticError
+        return found
 
     def _of_blocks(self, region: Any) -> _Memory:
         if len(region.blocks) > 1:
