@@ -29,7 +29,7 @@ func.func @main(%a: tensor<8xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> ten
 
 // -----
 
-// expected-warning @below {{nothing is sharded: no sharding uses an axis of a mesh; annotate a tensor, {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}}}
+// expected-warning @below {{nothing is sharded: no sharding uses an axis of a mesh; annotate a tensor, {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, or give a front end in_shardings}}
 module {
   sdy.mesh @mesh = <["x"=2]>
   func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) -> tensor<8xf32> {

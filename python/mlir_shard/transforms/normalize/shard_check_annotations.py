@@ -18,6 +18,7 @@ from mlir_shard.transforms.shardings import KNOWN_ATTRIBUTES, shardings_in
 
 _OF_GSPMD = "mhlo.sharding"
 _EXAMPLE = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+_ADVICE = f"annotate a tensor, {_EXAMPLE}, or give a front end in_shardings"
 
 # The name of an attribute, and the operation that it is on or whose argument or result it is on.
 _Use = tuple[str, Any]
@@ -42,7 +43,7 @@ class CheckAnnotations(ModulePass):
                     found.setdefault(name, user)
         texts = [(_text(name, has_shardings), user) for name, user in found.items()]
         if not texts and not has_shardings and not _is_empty(op):
-            texts = [(f"nothing is sharded: no sharding uses an axis of a mesh; annotate a tensor, {_EXAMPLE}", op)]
+            texts = [(f"nothing is sharded: no sharding uses an axis of a mesh; {_ADVICE}", op)]
         for text, where in texts:
             if (key := (text, str(where.location))) not in given:
                 given.add(key)

@@ -49,6 +49,13 @@ def is_droppable(call: Any) -> bool:
     return all(is_token(result.type) or not list(result.uses) for result in call.results)
 
 
+def removal_advice(op: Any) -> str:
+    """Returns the end of an error at an op that says how to remove it; an empty text if it is not such a callback."""
+    if not (is_callback(op) and is_droppable(op)):
+        return ""
+    return "; --shard-drop-callbacks, or the method without_callbacks() of a program in Python, removes it"
+
+
 def _drop(call: Any) -> None:
     tokens = [operand for operand in call.operands if is_token(operand.type)]
     for result in call.results:

@@ -31,7 +31,7 @@ from mlir_shard.transforms.device_sets import is_crossing, source_of
 from mlir_shard.transforms.gathers import Gathers, bytes_of, element_bytes
 from mlir_shard.transforms.limits import dynamic_value
 from mlir_shard.transforms.named_ops import DIFFERENT_BY_DEVICE, DRAWING, RESHARDING_OPS, differs_by_device, makes_only
-from mlir_shard.transforms.normalize.shard_drop_callbacks import is_callback, is_droppable
+from mlir_shard.transforms.normalize.shard_drop_callbacks import removal_advice
 from mlir_shard.transforms.partition.grid_reshards import GridReshards, NoPlan, Resharding, exchanged, relocated
 from mlir_shard.transforms.partition.op_decisions import (
     Captured,
@@ -300,9 +300,10 @@ class Planner:
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that is divergent across devices, unless it is in a manual computation."""
         if not self._manual_depth:
-            advice = "; --shard-drop-callbacks removes it" if is_callback(op) and is_droppable(op) else ""
             name = specific_name(op)
-            raise PassFailure(f"'{name}' cannot be partitioned: it behaves differently on each device{advice}", op)
+            raise PassFailure(
+                f"'{name}' cannot be partitioned: it behaves differently on each device{removal_advice(op)}", op
+            )
 
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)
