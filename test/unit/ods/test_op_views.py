@@ -92,7 +92,7 @@ def test_enums(tensor: Any) -> None:
         op = sdy.PropagationBarrierOp(tensor, direction)
         assert op.allowed_direction is PropagationDirection.FORWARD
         assert str(op.operation.attributes["allowed_direction"]) == "1 : i32"
-    with pytest.raises(ValueError, match="'UP' is none of NONE, FORWARD, BACKWARD, BOTH"):
+    with pytest.raises(ValueError, match="invalid value 'UP': expected one of NONE, FORWARD, BACKWARD, BOTH"):
         sdy.PropagationBarrierOp(tensor, "UP")
 
 
