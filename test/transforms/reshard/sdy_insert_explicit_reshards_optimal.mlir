@@ -179,3 +179,16 @@ func.func @unused(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   %2 = sdy.reshard %1 <@mesh, [{}, {}]> : tensor<8x8xf32>
   return %a : tensor<8x8xf32>
 }
+
+sdy.mesh @rows = <["s"=4, "h"=2]>
+
+// A reshape splits 24 into 3 x 8, and "s" does not divide 3: only "s" is gathered, while "h" stays.
+// CHECK-LABEL: func.func @split
+// CHECK-NEXT: %[[A:.*]] = sdy.reshard %arg0 <@rows, [{}, {}, {"h"}]>
+// CHECK-NEXT: %[[R:.*]] = stablehlo.reshape %[[A]]
+// CHECK-NEXT: return %[[R]]
+func.func @split(%a: tensor<2x24x4xf32> {sdy.sharding = #sdy.sharding<@rows, [{}, {"s"}, {"h"}]>})
+    -> (tensor<2x3x8x4xf32> {sdy.sharding = #sdy.sharding<@rows, [{}, {}, {}, {"h"}]>}) {
+  %0 = stablehlo.reshape %a {sdy.sharding = #sdy.sharding_per_value<[<@rows, [{}, {}, {}, {"h"}]>]>} : (tensor<2x24x4xf32>) -> tensor<2x3x8x4xf32>
+  return %0 : tensor<2x3x8x4xf32>
+}

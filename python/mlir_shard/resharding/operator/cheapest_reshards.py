@@ -60,9 +60,9 @@ class CheapestReshards:
     ) -> PricedReshards:
         """Returns the cheapest reshards for an op with these operands and results, in this order, and this reduction.
 
-        Shardy's choice is returned unless another is cheaper, and without a comparison if tensors are partial or
-        sharded along axes that do not divide their factors, share no grid or are too many. Raises ReshardError as
-        `reshards_around` does.
+        Shardy's choice is returned unless another is cheaper, and without a comparison if tensors are partial, axes
+        share no grid or are too many, or, except for reshapes, axes do not divide their factors. Raises ReshardError
+        as `reshards_around` does.
         """
         return self._cached_around(op, tensors, reduction, tuple(meshes.items()))
 
@@ -77,7 +77,7 @@ class CheapestReshards:
         cost = self._cost_if_kept(problem)
         if cost is not None:
             return PricedReshards(None, cost, (0.0,) * len(op.operands))
-        if problem.projection.tensors_with_overflow:
+        if problem.projection.tensors_with_overflow and op.kind is not OpKind.RESHAPE:
             return PricedReshards(reshards_around(op, meshes, full=True))
         by_factor = problem.rule, problem.projection
         costs = OpCosts(problem, axes_of_factors(op, found, by_factor), self._reshardings, self._rates)

@@ -30,6 +30,7 @@ class OpCosts:
         self.compute = ComputeCosts(problem, rates)
         self.rates = rates
         self._projection = problem.projection
+        self._with_overflow = problem.projection.tensors_with_overflow
         self._mappings = problem.rule.tensor_mappings
         self._own_meshes = problem.own_meshes
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
@@ -190,6 +191,8 @@ class OpCosts:
     def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
         """Returns whether a tensor is neither resharded nor reduced."""
         if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
+            return False
+        if index in self._with_overflow:
             return False
         # Without overflow axes, the axes of the factors determine a sharding.
         factors = self._projection.tensors[index].factors
