@@ -113,5 +113,5 @@ def test_two_results_and_arguments_are_told_apart() -> None:
 
 def test_another_shape_than_the_type_is_refused() -> None:
     array = np.zeros((2, 3), np.float32)
-    with pytest.raises(RunError, match=r"returned a tensor of shape 2x3 where its type is tensor<3x2xf32>"):
+    with pytest.raises(RunError, match=r"returned a tensor of shape 2x3, but its type is tensor<3x2xf32>"):
         returned(array, [0, 2, 3, 3, 1], TensorSpec((3, 2), "f32"), [])

@@ -4,7 +4,8 @@
 
 `sdy_import_pipeline` has their order. `convert_shard_to_sdy` reads upstream's annotations; `calls`, `meshes` and
 `add_data_flow_edges` have several small passes each. `sub_axis_families` and `axes_of_ops` are of `shard_unify_meshes`;
-`merged_dims` has `shard_expand_merged_dims`. The gathers of `shard_extract_to_gather` are lowered again after
+`merged_dims` has `shard_expand_merged_dims`. `batching_indices` is of `shard_batch_gathers` and
+`sdy_explicit_gather_scatter_batching`. The gathers of `shard_extract_to_gather` are lowered again after
 partitioning.
 """
 

@@ -117,6 +117,7 @@ def shard_propagate(
         step("canonicalize", disable_patterns=_PATTERNS_OF_SDY),
         "func.func(shard-expand-merged-dims)",
         "shard-extract-to-gather",
+        "func.func(shard-batch-gathers)",
         "convert-shard-to-sdy",
         "shard-unify-meshes",
         "shard-separate-meshes",
