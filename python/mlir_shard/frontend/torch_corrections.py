@@ -91,12 +91,25 @@ def _as_strided(
     return x.reshape(size) if is_reshape and not storage_offset and x.is_contiguous() else NotImplemented
 
 
+def _pad(x: torch.Tensor, pad: Sequence[int], value: complex = 0) -> torch.Tensor:
+    """Slices where the amount is negative, and pads the slice."""
+    if min(pad, default=0) >= 0:
+        return NotImplemented
+    for place in range(len(pad) // 2):
+        dim = x.dim() - 1 - place
+        low, high = (max(0, -amount) for amount in pad[2 * place : 2 * place + 2])
+        x = _aten.slice(x, dim, low, x.shape[dim] - high)
+    return _aten.constant_pad_nd(x, [max(0, amount) for amount in pad], value)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     # A loss reads one element of each row this way, and its gradient writes one. As elementwise ops these are local
     # along all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not local, or to its own
     # ops.
     _aten.gather.default: _gather,
     _aten.scatter.value: _scatter,
+    # For linalg and tosa, torch-mlir slices at the wrong place.
+    _aten.constant_pad_nd.default: _pad,
     # torch decomposes some reshapes to views of memory, which are imported as a gather of all elements.
     _aten.as_strided.default: _as_strided,
     # torch-mlir ignores `ceil_mode` for StableHLO.

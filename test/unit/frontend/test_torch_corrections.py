@@ -63,6 +63,16 @@ def test_max_pools_with_ceil_mode(size: int, kernel: int, stride: int, padding: 
     assert values.shape >= padded.shape
 
 
+@pytest.mark.parametrize("amounts", [(2, -1), (-1, 3, 1, -2), (-2, -1)])
+@pytest.mark.parametrize("dialect", ["stablehlo", "linalg", "tosa"])
+def test_pads_by_negative_amounts(amounts: tuple[int, ...], dialect: str) -> None:
+    x = torch.randn(2, 3, 5, 7, generator=RANDOM)
+    program = ms.from_torch(
+        lambda x: functional.pad(x, amounts, value=3.0), x, mesh=MESH, in_shardings=(P("data"),), dialect=dialect
+    )
+    np.testing.assert_array_equal(np.asarray(program.compile()(x)), functional.pad(x, amounts, value=3.0))
+
+
 def test_modules_whose_operators_the_importer_rewrites() -> None:
     x = torch.randn(2, 4, 6, 8, generator=RANDOM)
     check(nn.GroupNorm(2, 4), x)
