@@ -120,14 +120,14 @@ def steps_without_grid(
 
     Raises ValueError if no steps are within the memory limit.
     """
-    ways = _Ways(source, target, element_size, model, plan_on_grid)
+    plans = _PlansOfPair(source, target, element_size, model, plan_on_grid)
     if source.mesh.has_same_devices(target.mesh):
-        found = ways.on_one_mesh() if source.mesh == target.mesh else ways.between_meshes()
+        found = plans.on_one_mesh() if source.mesh == target.mesh else plans.between_meshes()
         if source.mesh.total_size <= most_messages:
             exchange = exchange_step(source, target, element_size, model, most_messages)
             found += [] if exchange is None else [(exchange,)]
     else:
-        found = ways.between_devices()
+        found = plans.between_devices()
     found = [steps for steps in found if is_within_memory(steps, model)]
     if not found:
         limit = model.memory_limit
@@ -155,7 +155,7 @@ def _placed(axes: Sequence[AxisRef], dims: tuple[Axes, ...]) -> Iterator[tuple[A
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
+class _PlansOfPair:
     source: TensorLayout
     target: TensorLayout
     element_size: int
@@ -185,7 +185,7 @@ class _Ways:
         return [
             self._permuted(self.source, before) + self._planned(before, self.target),
             self._planned(self.source, after) + self._permuted(after, self.target),
-            *self._course(grid),
+            *self._greedy_plans(grid),
         ]
 
     def between_devices(self) -> list[PlanSteps]:
@@ -232,7 +232,7 @@ class _Ways:
                 left -= tiles
                 yield middle
 
-    def _course(self, grid: Grid) -> list[PlanSteps]:
+    def _greedy_plans(self, grid: Grid) -> list[PlanSteps]:
         """Returns Shardy's greedy plan, with the permutation where shards are smallest; none if shards do not nest."""
         start, end = (replace(one.sharding, mesh_or_ref=one.mesh) for one in (self.source, self.target))
         steps = collectives_between(start, end, self.source.shape, self.source.mesh)

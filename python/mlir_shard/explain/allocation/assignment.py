@@ -172,13 +172,13 @@ class Assignment:
             begin = self.time + 1
             order = self._run(computation)
         self.time += 2
-        ways = _Ways(order)
+        dependences = _Dependences(order)
         for each, buffer in zip(loop, carried, strict=True):
             own = self._of.get(id(each.returned))
             if buffer is None or own is buffer:
                 continue
             if self._rules.copies_parameters:
-                if not ways.may_replace(each.parameters[-1], each.returned):
+                if not dependences.may_replace(each.parameters[-1], each.returned):
                     self.temporaries.append(
                         Buffer(buffer.size, begin, max(begin, buffer.last), Kind.TEMPORARY, number, buffer.index)
                     )
@@ -258,7 +258,7 @@ def _viewed(view: Instruction, kernel: Kernel) -> Value | None:
     return value if value in kernel.reads else None
 
 
-class _Ways:
+class _Dependences:
     """The dependences between the kernels of a body, which hold in any order of execution."""
 
     def __init__(self, order: Sequence[Kernel]) -> None:

@@ -143,7 +143,7 @@ class MpiRules:
         is_reduction = user.name in _TAKES or (user.name == "linalg.generic" and len(user.operands) == _OF_A_REDUCTION)
         if user.traits.role is not Role.FUSIBLE and not is_reduction:
             return False
-        return _uses(user, producer) == 1 or (user.traits.is_elementwise and _reads_alike(user, producer))
+        return _uses(user, producer) == 1 or (user.traits.is_elementwise and _has_same_reads(user, producer))
 
     def is_branching(self, one: Instruction) -> bool:
         """Implements `FusionRules.is_branching`."""
@@ -218,7 +218,7 @@ def _uses(user: Instruction, producer: Instruction) -> int:
     return sum(value.definer is producer for value in user.operands)
 
 
-def _reads_alike(user: Instruction, producer: Instruction) -> bool:
+def _has_same_reads(user: Instruction, producer: Instruction) -> bool:
     """Returns whether all reads of a producer by an instruction are of the same element, so that one read suffices."""
     if user.op is None or user.name != "linalg.generic":
         return True

@@ -20,7 +20,7 @@ from mlir_shard.resharding.operator.op_reshards import (
     axes_of_factors,
     reshards_around,
     reshards_to,
-    with_whole_reductions,
+    with_unshardable_reductions,
 )
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Reshardings, ReshardPrices
 from mlir_shard.resharding.sharding_steps import Meshes
@@ -138,7 +138,7 @@ def _problem(
         return None
     if any(size < 0 for tensor in tensors for size in tensor.shape):
         return None
-    rule = op.rule if op.reducible else with_whole_reductions(op.rule)
+    rule = op.rule if op.reducible else with_unshardable_reductions(op.rule)
     indexes = op.kind is OpKind.INDEXING
     return OpProblem(
         rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes, op.summands

@@ -166,7 +166,7 @@ def reshards_to(
 
 
 def _projection(op: ShardedOp, on: MeshAndRef, *, full: bool) -> ByFactor:
-    rule = op.rule if op.reducible or not full else with_whole_reductions(op.rule)
+    rule = op.rule if op.reducible or not full else with_unshardable_reductions(op.rule)
     return rule, ShardingProjection.build(op.operands, op.results, rule, on[1], closed_if_missing=True)
 
 
@@ -202,7 +202,7 @@ def _reshards(
     return OpReshards(new_operands, own, users, sort_and_merge(reduced, mesh), reduced_to)
 
 
-def with_whole_reductions(rule: OpShardingRule) -> OpShardingRule:
+def with_unshardable_reductions(rule: OpShardingRule) -> OpShardingRule:
     """Returns the rule with unshardable reduction factors, for an op whose partial results no collective combines."""
     if not rule.reduction_factors:
         return rule

@@ -127,7 +127,7 @@ def holds_equal_blocks(
     return _strides(before, shape, mesh) == _strides(after, new_shape, mesh)
 
 
-def cuts_alike(before: TensorSharding, shape: Shape, after: TensorSharding, new_shape: Shape, mesh: Mesh) -> bool:
+def has_same_shards(before: TensorSharding, shape: Shape, after: TensorSharding, new_shape: Shape, mesh: Mesh) -> bool:
     """Returns whether both shardings cut the elements into equally many parts along each axis, at any places."""
     return _prefixes(before, shape, mesh) == _prefixes(after, new_shape, mesh)
 

@@ -330,7 +330,7 @@ def split_slicing_axes(slicing: AxesPerDim, reduced: Axes) -> tuple[AxesPerDim, 
     return None if left else (scattered, residual)
 
 
-def _slices_alike(reduce: Any, first: Any) -> list[Any] | None:
+def _matching_slices(reduce: Any, first: Any) -> list[Any] | None:
     """Returns the users of `reduce` if each is an all-slice along the axes of `first`, in its block and not before it.
 
     Returns None otherwise.
@@ -367,7 +367,7 @@ def all_slice_of_all_reduce(op: Any, rewriter: Any) -> bool:
     reduce = defining_op(op.operands[0], "sdy.all_reduce")
     if reduce is None or reduce.block != op.block:
         return False
-    slices = _slices_alike(reduce, op)
+    slices = _matching_slices(reduce, op)
     split = split_slicing_axes(_axes(op, "slicing_axes"), reduce.attributes["reduction_axes"].value.value)
     if slices is None or split is None:
         return False

@@ -165,7 +165,7 @@ def repeated_reshard_of_moved(op: Any, rewriter: Any) -> bool:
     """
     path = _path_to_root(op.operands[0])
     root = path[-1].operands[0] if path else op.operands[0]
-    earlier = next((one for one in _reshards_of_reshapes(root) if _is_moved_alike(op, path, one)), None)
+    earlier = next((one for one in _reshards_of_reshapes(root) if _has_same_moves(op, path, one)), None)
     if earlier is None:
         return False
     value = earlier.results[0]
@@ -205,7 +205,7 @@ def _is_before(earlier: Any, op: Any) -> bool:
     return earlier != op and earlier.block == op.block and bool(earlier.is_before_in_block(op))
 
 
-def _is_moved_alike(op: Any, path: list[Any], earlier: Any) -> bool:
+def _has_same_moves(op: Any, path: list[Any], earlier: Any) -> bool:
     if op.operands[0] == earlier.operands[0] or not _is_before(earlier, op):
         return False
     mine, its = _sharding(op), _sharding(earlier)

@@ -192,7 +192,7 @@ def served_op(collective: Any) -> Any:
 
 def _definer(collective: Any) -> Any:
     value = collective.operands[0]
-    while (op := defining_op(value)) is not None and _is_on_the_way(op, collective):
+    while (op := defining_op(value)) is not None and _belongs_to(op, collective):
         value = op.operands[0]
     return owning_op(value)
 
@@ -202,10 +202,10 @@ def _user(collective: Any) -> Any:
     # The last use that was made is the first one listed.
     while users := [use.owner.operation for result in op.results for use in result.uses]:
         op = users[-1]
-        if not _is_on_the_way(op, collective):
+        if not _belongs_to(op, collective):
             break
     return op
 
 
-def _is_on_the_way(op: Any, collective: Any) -> bool:
+def _belongs_to(op: Any, collective: Any) -> bool:
     return op.name in COLLECTIVES or (op.name in _LOCAL_MOVES and op.location == collective.location)

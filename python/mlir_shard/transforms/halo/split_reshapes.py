@@ -12,7 +12,7 @@ from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.resharding.operator.reshape import ReshapeGroup, cuts_alike, holds_equal_blocks, reshape_groups
+from mlir_shard.resharding.operator.reshape import ReshapeGroup, has_same_shards, holds_equal_blocks, reshape_groups
 from mlir_shard.resharding.windows import halo_of_split
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, add_axes_or_merge, axes_difference
@@ -48,7 +48,7 @@ class ShardedReshape:
         Returns False, without a change, if this is not possible: if anything but one dimension is split, or elements
         move further than to a neighbour.
         """
-        if not cuts_alike(self._before, self._shape, self._after, self._new_shape, self._mesh):
+        if not has_same_shards(self._before, self._shape, self._after, self._new_shape, self._mesh):
             return False
         even = even_shape(self._shape, self._before, self._mesh)
         new_even = even_shape(self._new_shape, self._after, self._mesh)

@@ -19,42 +19,42 @@ _REDUCING = {"sdy.all_reduce": "reduction_axes", "sdy.reduce_scatter": "reduce_s
 _MOVING = ("sdy.all_gather", "sdy.all_slice", "sdy.all_to_all", "sdy.collective_permute", "stablehlo.slice")
 
 
-def check_reductions(op: Any, owed: Axes, mesh: Mesh) -> None:
-    """Raises NoPlan if partial results of `op` along `owed` are used before they are reduced, or reduced otherwise."""
-    if not owed:
+def check_reductions(op: Any, pending: Axes, mesh: Mesh) -> None:
+    """Raises NoPlan if partial results along `pending` are used before they are reduced, or reduced otherwise."""
+    if not pending:
         return
     kind = reduction_kind(op)
     if kind is None:
         raise NoPlan("its partial results are combined by an op that no sdy collective supports")
     is_partial = any((of := sharding_of(value)) is not None and of.unreduced_axes for value in op.operands)
     for result in op.results:
-        _check_reduced(op, result, owed, kind, mesh, is_exact=not is_partial)
+        _check_reduced(op, result, pending, kind, mesh, is_exact=not is_partial)
 
 
-def _check_reduced(op: Any, value: Any, owed: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
+def _check_reduced(op: Any, value: Any, pending: Axes, kind: ReductionOp, mesh: Mesh, *, is_exact: bool) -> None:
     declared = sharding_of(value)
     if declared is not None and declared.reduction_op is kind:
-        owed = axes_difference(owed, declared.unreduced_axes, mesh)
+        pending = axes_difference(pending, declared.unreduced_axes, mesh)
         is_exact = is_exact and not declared.unreduced_axes
-    if not owed:
+    if not pending:
         return
-    text = ", ".join(map(str, owed))
+    text = ", ".join(map(str, pending))
     for use in value.uses:
         user = use.owner.operation
         if _only_moves(user, kind):
-            _check_reduced(op, user.results[0], owed, kind, mesh, is_exact=is_exact)
+            _check_reduced(op, user.results[0], pending, kind, mesh, is_exact=is_exact)
             continue
         if user.name not in _REDUCING:
             raise NoPlan(f"its partial results along {text} are used by '{user.name}' before a reduction")
         reduced = reduced_axes(user)
         if collective_kind(user) is not kind:
             raise NoPlan(f"its partial results require a reduction by {kind.value}, but are reduced by another op")
-        left = axes_difference(owed, reduced, mesh)
+        left = axes_difference(pending, reduced, mesh)
         if left:
             _check_reduced(op, user.results[0], left, kind, mesh, is_exact=is_exact)
         elif is_exact:
             # Axes of size 1 do not matter.
-            others = [axis for axis in axes_difference(reduced, owed, mesh) if axis.size(mesh) > 1]
+            others = [axis for axis in axes_difference(reduced, pending, mesh) if axis.size(mesh) > 1]
             if others:
                 along = ", ".join(map(str, others))
                 raise NoPlan(f"its results are reduced along {along}, but are not partial there")

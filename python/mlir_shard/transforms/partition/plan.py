@@ -46,7 +46,12 @@ from mlir_shard.transforms.partition.op_decisions import (
 from mlir_shard.transforms.partition.partial_results import reduced_axes
 from mlir_shard.transforms.partition.regions import ComputationSides, captured_uses, has_single_blocks, passed_on
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
-from mlir_shard.transforms.partition.value_placements import ValuePlacements, goes_elsewhere, replicated, settled
+from mlir_shard.transforms.partition.value_placements import (
+    ValuePlacements,
+    is_resharded_or_returned,
+    replicated,
+    settled,
+)
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
@@ -176,7 +181,7 @@ class Planner:
         have = self._values.have(value)
         wanted = settled(have, self._values.declared(op)[0])
         kind = _MOVES.get(op.name)
-        if kind is not None and goes_elsewhere(result):
+        if kind is not None and is_resharded_or_returned(result):
             # A value that is partial along axes not in its sharding stays partial until a collective reduces it.
             wanted = self._not_yet_reduced(op, have, wanted)
         self._values.placements[result] = wanted
@@ -222,7 +227,7 @@ class Planner:
         results, wanted = list(op.results), []
         for result, have, of_sharding in zip(results, made, declared or self._values.declared(op), strict=True):
             # A partial result whose only use reshards it stays partial, so that the reshard may be a reduce-scatter.
-            wanted.append(have if have.unreduced and goes_elsewhere(result) else settled(have, of_sharding))
+            wanted.append(have if have.unreduced and is_resharded_or_returned(result) else settled(have, of_sharding))
         self._values.place(results, wanted)
         types = [result.type for result in results]
         is_partial = any(one.unreduced for one in wanted)

@@ -131,15 +131,15 @@ class RemoveSubAxesInInputOutputShardings(Pass):
 
     def run(self, op: Any) -> bool:
         main = main_function(op)
-        changed = [replace_shardings(main, side, lambda sharding, _: _with_whole_axes(sharding)) for side in Side]
+        changed = [replace_shardings(main, side, lambda sharding, _: _without_sub_axes(sharding)) for side in Side]
         return any(changed)
 
 
-def _with_whole_axes(sharding: TensorSharding) -> TensorSharding:
-    return dataclasses.replace(sharding, dim_shardings=tuple(map(_whole_axes, sharding.dim_shardings)))
+def _without_sub_axes(sharding: TensorSharding) -> TensorSharding:
+    return dataclasses.replace(sharding, dim_shardings=tuple(map(_full_axes, sharding.dim_shardings)))
 
 
-def _whole_axes(dim: DimensionSharding) -> DimensionSharding:
+def _full_axes(dim: DimensionSharding) -> DimensionSharding:
     if dim.is_closed:
         return dim
     return dim.with_axes(tuple(takewhile(lambda axis: axis.sub_axis_info is None, dim.axes)))

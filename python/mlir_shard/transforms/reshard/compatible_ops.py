@@ -45,7 +45,7 @@ from mlir_shard.transforms.reshard.op_choices import (
     AskedOp,
     OpChoices,
     Signature,
-    Way,
+    Treatment,
     concerns_all_ops,
     is_resharded_by_default,
     kind_of,
@@ -138,16 +138,16 @@ class CompatibleOps:
     def _signature(self, op: Any) -> Signature:
         name = op.name
         # The operand of an exchange between meshes of different devices keeps its sharding.
-        way = Way.OTHER if is_crossing(op) else Way.of(name)
+        treatment = Treatment.OTHER if is_crossing(op) else Treatment.of(name)
         kind, has_regions = kind_of(name), len(op.regions) > 0
         # An op without insertions needs no other properties, except whether it has regions.
-        if way is not Way.OTHER or not (has_regions or self._may_reshard(name)):
-            return Signature(name, way, kind, has_regions=has_regions)
+        if treatment is not Treatment.OTHER or not (has_regions or self._may_reshard(name)):
+            return Signature(name, treatment, kind, has_regions=has_regions)
         asks_each = not self._reuses or depends_on_context(op, self._options)
         rule = None if asks_each else self._rule_for(op)
         types = [value.type for value in (*op.operands, *op.results)]
         tensors = () if self._cheapest is None else tuple(map(self._tensor_of, types))
-        return Signature(name, way, kind, rule, asks_each, has_regions, tensors, tuple(map(self._size_of, types)))
+        return Signature(name, treatment, kind, rule, asks_each, has_regions, tensors, tuple(map(self._size_of, types)))
 
     def _ops_of_interest(self) -> OpRules:
         """Returns the ops that may need insertions, in pre-order, with their rules.
@@ -162,7 +162,7 @@ class CompatibleOps:
 
         reached = self._arrays.outermost(self._closes, is_closed)
         asked = [self._asked_rule(one, one.rule) for one in self._signatures]
-        goes_without = [self._asks_all or one.way is not Way.OTHER for one in self._signatures]
+        goes_without = [self._asks_all or one.treatment is not Treatment.OTHER for one in self._signatures]
         is_interesting = [
             without or rule is not None or (one.asks_each and self._may_reshard(one.name))
             for one, rule, without in zip(self._signatures, asked, goes_without, strict=True)
@@ -212,15 +212,15 @@ class CompatibleOps:
 
     def _process(self, number: int, signature: Signature, rule: OpShardingRule | None) -> tuple[Insertion | None, bool]:
         """Makes an op compatible; returns the insertion that is left, and whether its class needs no more than that."""
-        if signature.way is Way.EDGES:
+        if signature.treatment is Treatment.EDGES:
             # Without the full version, sources are changed only along unreduced axes.
             if self._is_full or self._asks_all:
                 self._targets.process_edges(self._arrays.operation(number), self._function.disagreeing_edges(number))
-        elif signature.way is Way.CALL:
+        elif signature.treatment is Treatment.CALL:
             self._targets.process_call(self._arrays.operation(number), self._sources(number))
-        elif signature.way is Way.RETURN:
+        elif signature.treatment is Treatment.RETURN:
             self._targets.process_return(self._arrays.operation(number), self._sources(number))
-        elif signature.way is not Way.RESHARD or not self._convert_reshard(number):
+        elif signature.treatment is not Treatment.RESHARD or not self._convert_reshard(number):
             reduced = self._reduce_operands(number, signature.name) if self._asks_all else {}
             if self._asks_all and self._results_on_one_device(number):
                 self._process_on_one_device(number)

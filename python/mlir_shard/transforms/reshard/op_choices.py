@@ -35,7 +35,7 @@ _RESHAPES = ("stablehlo.reshape", "tensor.collapse_shape", "tensor.expand_shape"
 _ASSUMED_ELEMENT_SIZE = 4
 
 
-class Way(Enum):
+class Treatment(Enum):
     """The treatment of an op."""
 
     EDGES = auto()
@@ -45,12 +45,12 @@ class Way(Enum):
     OTHER = auto()
 
     @staticmethod
-    def of(name: str) -> Way:
+    def of(name: str) -> Treatment:
         """Returns the treatment of ops with a name."""
-        return Way.EDGES if has_edges(name) else _WAYS.get(name, Way.OTHER)
+        return Treatment.EDGES if has_edges(name) else _TREATMENTS.get(name, Treatment.OTHER)
 
 
-_WAYS = {"func.call": Way.CALL, "func.return": Way.RETURN, "sdy.reshard": Way.RESHARD}
+_TREATMENTS = {"func.call": Treatment.CALL, "func.return": Treatment.RETURN, "sdy.reshard": Treatment.RESHARD}
 
 
 class Signature(NamedTuple):
@@ -60,7 +60,7 @@ class Signature(NamedTuple):
     """
 
     name: str
-    way: Way
+    treatment: Treatment
     kind: OpKind
     rule: OpShardingRule | None = None
     asks_each: bool = False

@@ -23,7 +23,7 @@ from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.device_sets import have_different_devices
-from mlir_shard.transforms.reshard.op_choices import Signature, Way
+from mlir_shard.transforms.reshard.op_choices import Signature, Treatment
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, ShardedFunction
 
 Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
@@ -114,12 +114,12 @@ class RestingShardings:
 
     def _use(self, op: int) -> ShardedOps.Use:
         """Returns how an op counts among the users of a value."""
-        way = self._signature(op).way
-        if way is Way.RETURN:
+        treatment = self._signature(op).treatment
+        if treatment is Treatment.RETURN:
             return ShardedOps.Use.RETURNS
-        if way is Way.RESHARD:
+        if treatment is Treatment.RESHARD:
             return ShardedOps.Use.RESHARDS
-        is_weighed = way is Way.OTHER and self._rules[op] is not None
+        is_weighed = treatment is Treatment.OTHER and self._rules[op] is not None
         return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
     def _where_resharded(self, op: int) -> list[bool]:
@@ -218,12 +218,12 @@ class RestingShardings:
         firsts = users if len(users) == 1 else self._ops.alike(users, self._function.numbers)
         known: dict[int, PricedReshards] = {}
         for (user, places), first in zip(uses, firsts, strict=True):
-            rule, way = self._rules.get(user), self._signature(user).way
-            if way is Way.RETURN:
+            rule, treatment = self._rules.get(user), self._signature(user).treatment
+            if treatment is Treatment.RETURN:
                 shardings += [self._returned[index] for index in places]
-            elif way is Way.RESHARD:
+            elif treatment is Treatment.RESHARD:
                 shardings.append(self._function.sharding_of(self._arrays.results(user)[0]))
-            elif way is not Way.OTHER or rule is None:
+            elif treatment is not Treatment.OTHER or rule is None:
                 shardings.append(self._function.shardings[declared])
             else:
                 priced = known.get(first)

@@ -71,7 +71,7 @@ def _groups(memories: Sequence[_Memory | None], iterators: Sequence[str]) -> lis
     groups = [[0]] if iterators else []
     for loop, next_loop in pairwise(range(len(iterators))):
         is_merged = iterators[loop] == iterators[next_loop] and all(
-            one is None or _goes_on(one, loop, next_loop) for one in memories
+            one is None or _continues(one, loop, next_loop) for one in memories
         )
         if is_merged:
             groups[-1].append(next_loop)
@@ -80,7 +80,7 @@ def _groups(memories: Sequence[_Memory | None], iterators: Sequence[str]) -> lis
     return groups
 
 
-def _goes_on(memory: _Memory, outer: int, inner: int) -> bool:
+def _continues(memory: _Memory, outer: int, inner: int) -> bool:
     """Returns whether the outer loop's next iteration continues in memory where the inner loop has ended."""
     if outer not in memory.loops or inner not in memory.loops:
         return outer not in memory.loops and inner not in memory.loops
