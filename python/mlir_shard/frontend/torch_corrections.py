@@ -75,9 +75,17 @@ def _max_pool(
     amounts = [one for pair in zip(reversed(before), reversed(behind), strict=True) for one in pair]
     least = -torch.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
     padded = _aten.constant_pad_nd(x, amounts, least)
-    values, places = _aten.max_pool2d_with_indices(padded, kernel_size, strides, [0] * rank, steps)
-    rows, columns = places // padded.shape[-1] - before[0], places % padded.shape[-1] - before[1]
-    return values, rows * sizes[-1] + columns
+    pool = _aten.max_pool2d_with_indices if rank == len(_PLANE) else _aten.max_pool3d_with_indices
+    values, places = pool(padded, kernel_size, strides, [0] * rank, steps)
+    # Places count in the padded tensor.
+    found, distance = torch.zeros_like(places), 1
+    for size, padded_size, around in zip(reversed(sizes), reversed(padded.shape), reversed(before), strict=False):
+        found = found + (places % padded_size - around) * distance
+        places, distance = places // padded_size, distance * size
+    return values, found
+
+
+_PLANE = ("height", "width")
 
 
 def _of_each_dim(given: Sequence[int], rank: int) -> list[int]:
@@ -89,6 +97,12 @@ def _as_strided(
 ) -> torch.Tensor:
     is_reshape = list(stride) == list(torch.empty(size, device="meta").stride()) and prod(size) == x.numel()
     return x.reshape(size) if is_reshape and not storage_offset and x.is_contiguous() else NotImplemented
+
+
+def _fmod(x: torch.Tensor, y: Any) -> torch.Tensor:
+    """Gives the remainder of magnitudes, which is exact, the sign of the dividend."""
+    found = torch.remainder(abs(x), abs(y))
+    return torch.where(x < 0, -found, found)
 
 
 def _pad(x: torch.Tensor, pad: Sequence[int], value: complex = 0) -> torch.Tensor:
@@ -114,10 +128,16 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.as_strided.default: _as_strided,
     # torch-mlir ignores `ceil_mode` for StableHLO.
     _aten.max_pool2d_with_indices.default: _max_pool,
+    _aten.max_pool3d_with_indices.default: _max_pool,
+    # These have no lowering.
+    _aten.fmod.Scalar: _fmod,
+    _aten.fmod.Tensor: _fmod,
 }
 """Decompositions besides those of torch-mlir."""
-RESIZES = get_decompositions([getattr(_aten, f"upsample_nearest{rank}d") for rank in (1, 2, 3)])
-"""Operators that torch-mlir lowers wrongly if the result is smaller: it returns the first elements."""
+RESIZES = get_decompositions(
+    [getattr(_aten, f"{name}{rank}d") for name in ("upsample_nearest", "_upsample_nearest_exact") for rank in (1, 2, 3)]
+)
+"""Operators that torch-mlir does not lower, or wrongly if the result is smaller: to the first elements."""
 
 _INDEXED = (_aten.index.Tensor, _aten.index_put.default)
 _NEVER_NEGATIVE = (

@@ -37,6 +37,18 @@ def test_remainders_have_the_sign_of_the_divisor(dtype: torch.dtype, divisor: in
     check(torch.remainder, x, torch.tensor([divisor, 5, -3], dtype=dtype).expand(4, 3).contiguous())
 
 
+def test_fmod_has_the_sign_of_the_dividend() -> None:
+    x = torch.arange(-6.0, 6.0).reshape(4, 3) / 4
+    check(lambda x: torch.fmod(x, -0.7), x)
+    check(lambda x: torch.fmod(x * 1e8, 3.0), x)
+    check(torch.fmod, (x * 4).to(torch.int32), torch.tensor([4, -5, 3], dtype=torch.int32).expand(4, 3).contiguous())
+
+
+def test_nearest_exact_resizes() -> None:
+    x = torch.randn(2, 3, 7, 8, generator=RANDOM)
+    check(lambda x: functional.interpolate(x, size=(5, 11), mode="nearest-exact"), x)
+
+
 def test_negative_indices_count_from_the_end() -> None:
     x = torch.arange(24.0).reshape(4, 6)
     check(lambda x: x[torch.tensor([-1, 0, -4])], x)
@@ -57,10 +69,15 @@ def test_max_pools_with_ceil_mode(size: int, kernel: int, stride: int, padding: 
         return functional.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode=True, return_indices=True)
 
     values, _ = pool(x)
-    check(lambda x: pool(x)[0], x)
+    check(pool, x)
     padded = functional.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode=False)
     # Some case has windows that only `ceil_mode` adds.
     assert values.shape >= padded.shape
+
+
+def test_max_pools_of_volumes_with_ceil_mode() -> None:
+    x = torch.randn(2, 3, 5, 7, 6, generator=RANDOM)
+    check(lambda x: functional.max_pool3d(x, 3, 2, 1, ceil_mode=True), x)
 
 
 @pytest.mark.parametrize("amounts", [(2, -1), (-1, 3, 1, -2), (-2, -1)])
