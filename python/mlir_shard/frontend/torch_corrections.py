@@ -75,8 +75,7 @@ def _max_pool(
     amounts = [one for pair in zip(reversed(before), reversed(behind), strict=True) for one in pair]
     least = -torch.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
     padded = _aten.constant_pad_nd(x, amounts, least)
-    pool = _aten.max_pool2d_with_indices if rank == len(_PLANE) else _aten.max_pool3d_with_indices
-    values, places = pool(padded, kernel_size, strides, [0] * rank, steps)
+    values, places = _POOLS[rank](padded, kernel_size, strides, [0] * rank, steps)
     # Places count in the padded tensor.
     found, distance = torch.zeros_like(places), 1
     for size, padded_size, around in zip(reversed(sizes), reversed(padded.shape), reversed(before), strict=False):
@@ -85,7 +84,7 @@ def _max_pool(
     return values, found
 
 
-_PLANE = ("height", "width")
+_POOLS = {2: _aten.max_pool2d_with_indices, 3: _aten.max_pool3d_with_indices}
 
 
 def _of_each_dim(given: Sequence[int], rank: int) -> list[int]:
