@@ -35,6 +35,7 @@ def main() -> int:
     routes.add_options(parser)
     parser.add_argument("--mesh-axes", type=_range, default=(1, 3), metavar="N..M", help="how many axes meshes have")
     parser.add_argument("--even", action="store_true", help="sizes, of axes too, that are powers of two")
+    parser.add_argument("--large", action="store_true", help="sizes of tens, at which loops are tiled")
     parser.add_argument("--dialects", help=f"in which programs are, of {', '.join(DIALECTS)}; separated by commas")
     parser.add_argument("--only", help="these programs alone, by their numbers, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="how many programs at once")
@@ -42,7 +43,7 @@ def main() -> int:
     parser.add_argument("--smallest", type=int, default=3, help="how many findings to make small")
     parser.add_argument("--minutes", type=float, default=3.0, help="how long to make one small")
     arguments = parser.parse_args()
-    scale = Scale.of(*arguments.mesh_axes, is_even=arguments.even)
+    scale = Scale.of(*arguments.mesh_axes, is_even=arguments.even, is_large=arguments.large)
     setting = routes.setting_of(arguments, parser, scale.most_devices)
     known = setting.dialects
     dialects = tuple(arguments.dialects.split(",")) if arguments.dialects else known

@@ -166,10 +166,11 @@ class Scale:
     most_elements: int = 2000
 
     @staticmethod
-    def of(fewest_axes: int, most_axes: int, *, is_even: bool = False) -> Scale:
+    def of(fewest_axes: int, most_axes: int, *, is_even: bool = False, is_large: bool = False) -> Scale:
         """Returns the scale of programs on meshes with these numbers of axes; ValueError if there are no such meshes.
 
-        With `is_even`, axes and sizes of arguments are powers of two, so that most shards are even.
+        With `is_even`, axes and sizes of arguments are powers of two, so that most shards are even. With `is_large`,
+        sizes are tens, at which loops are tiled and libraries are called.
         """
         meshes = tuple(axes for axes in MESHES if fewest_axes <= len(axes) <= most_axes)
         if is_even:
@@ -178,6 +179,8 @@ class Scale:
             raise ValueError(f"meshes have 1 to {MOST_AXES} axes, not {fewest_axes} to {most_axes}")
         if is_even:
             return Scale(meshes, (1, 4, 8, 16, 16, 32, 32, 64), (0, 0, 0, 1, 1, 1, 2), 16384)
+        if is_large:
+            return Scale(meshes, (1, 2, 3, 16, 17, 24, 33, 40, 64), most_elements=150_000)
         if most_axes <= SMALL_AXES:
             return Scale(meshes)
         return Scale(meshes, (1, 2, 3, 4, 6, 8, 8, 9, 12, 16, 16, 24, 32), (0, 0, 0, 1, 1, 1, 2, 2, 3), 4000)

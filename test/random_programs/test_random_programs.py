@@ -75,6 +75,10 @@ def test_programs_with_stablehlo_collectives_on_ranks() -> None:
     run(Setting((routes.STABLEHLO,), routes.RANKS), 6)
 
 
+def test_programs_with_sizes_of_tens() -> None:
+    run(Setting((routes.SHARD,), routes.SIMULATED), 6, Scale.of(1, 3, is_large=True))
+
+
 def test_programs_on_four_to_six_axes_by_both_targets() -> None:
     scale = Scale.of(4, 6)
     report = run(Setting(routes.TARGETS, routes.SIMULATED), 6, scale)
