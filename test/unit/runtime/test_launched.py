@@ -269,7 +269,7 @@ def test_ranks_that_srun_leaves_alone_are_told_once_what_to_do(folder: Path) -> 
     assert ended.returncode == 1
     assert ended.stderr.count("shard-run: error:") == 1
     assert "has started 2 ranks, but " in ended.stderr
-    assert "there are 1: start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI" in ended.stderr
+    assert "reports 1: start them by `srun --mpi=pmi2`, or `srun --mpi=pmix` for Open MPI" in ended.stderr
 
 
 def test_a_signal_to_the_launcher_leaves_nothing(folder: Path) -> None:
