@@ -180,7 +180,7 @@ PYBIND11_MODULE(_native, module) {
            "The numbers of an operation's operands and results, of the arguments of the first block of each region, and of\n"
            "the operands of the last operation of each region that is not empty.")
       .def("arguments", py::overload_cast<std::int32_t>(&ModuleArrays::argumentsOf, py::const_), py::arg("op"),
-           "The numbers of the arguments of the first block in an operation's first region; none where there is none.")
+           "The numbers of the arguments of the first block in an operation's first region; empty without such a block.")
       .def_property_readonly("definers", column(&ModuleArrays::definers))
       .def("alike", [](const ModuleArrays &arrays, const std::vector<std::int32_t> &operations,
                        const py::buffer &numbers) {

@@ -35,7 +35,7 @@ def _defined_as() -> dict[str, str]:
     found = {}
     for name in _public():
         module, _, last = name.rpartition(".")
-        # Those that need a package which is not there are no types.
+        # Names from packages that are not installed are not types.
         with contextlib.suppress(ImportError):
             one = getattr(importlib.import_module(module), last)
             if hasattr(one, "__qualname__"):

@@ -43,11 +43,11 @@ def write(folder: Path) -> None:
     """Writes the list of the versions in a folder, and the page that leads to the newest one.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the folder has no version.
     """
     names = in_order([path.parent.name for path in folder.glob("*/index.html")])
     if not names:
-        raise ValueError(f"there is no version of the site in {folder}")
+        raise ValueError(f"no version of the site in {folder}")
     versions = [
         {
             "name": name,

@@ -120,7 +120,7 @@ def test_versions_are_in_order() -> None:
 
 
 def test_a_tree_without_versions(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no version of the site"):
+    with pytest.raises(ValueError, match="no version of the site"):
         of_site("versions").write(tmp_path)
 
 

@@ -74,7 +74,7 @@ class Explanation:
         )
 
     def select(self, query: str) -> tuple[Tensor, ...]:
-        """Returns the tensors that a query selects, see `selection.select`. Raises NothingSelected if there is none."""
+        """Returns the tensors that a query selects, see `selection.select`. Raises NothingSelected if none is."""
         return select(self.tensors, query)
 
     def value(self, query: str) -> str:

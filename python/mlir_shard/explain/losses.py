@@ -168,7 +168,7 @@ def _missed_axes(projection: ShardingProjection, position: int, rule: OpSharding
 
 
 def _next_axis(own: Axes, theirs: Axes, mesh: Mesh) -> AxisRef | None:
-    """Returns the first axis by which `theirs` extends, or differs from, `own`; None if there is none."""
+    """Returns the first axis by which `theirs` extends, or differs from, `own`; None if no axis does."""
     common = greatest_common_prefix(own, theirs)
     if total_size(common, mesh) >= total_size(theirs, mesh):
         return None

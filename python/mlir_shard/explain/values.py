@@ -187,7 +187,7 @@ class Lost:
         place: the place of the op.
         factor: the factor of its sharding rule.
         source: the number of the neighbour.
-        winner: the annotation that gave the tensor its own axes or its closed dimension; None if there is none.
+        winner: the annotation that gave the tensor its own axes or its closed dimension; None if no annotation did.
     """
 
     axis: AxisRef

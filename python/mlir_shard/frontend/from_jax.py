@@ -130,7 +130,7 @@ def _mesh_of_ours(mesh: Any) -> Mesh | None:
 
 
 class _Unspecified:
-    """The leaf that stands for a spec of None, which is no leaf of a pytree."""
+    """The leaf that replaces a spec of None, which JAX counts as a subtree without leaves."""
 
     spec = None
 

@@ -139,17 +139,10 @@ RESIZES = get_decompositions(
 """Operators that torch-mlir does not lower, or wrongly if the result is smaller: to the first elements."""
 
 _INDEXED = (_aten.index.Tensor, _aten.index_put.default)
-_NEVER_NEGATIVE = (
-    _aten.arange.default,
-    _aten.arange.start,
-    _aten.arange.start_step,
-    _aten.argmax.default,
-    _aten.argmin.default,
-    _aten.sort.default,
-    _aten.topk.default,
-)
+_RANGES = (_aten.arange.default, _aten.arange.start, _aten.arange.start_step)
+_PLACES = (_aten.argmax.default, _aten.argmin.default)
+_WITH_PLACES = (_aten.sort.default, _aten.topk.default)
 _OF_SAME_ELEMENTS = (
-    _aten._to_copy.default,
     _aten.expand.default,
     _aten.permute.default,
     _aten.reshape.default,
@@ -180,9 +173,12 @@ def count_indices_from_the_start(graph: torch.fx.Graph) -> None:
 
 def _is_never_negative(index: torch.fx.Node) -> bool:
     """Returns whether the elements of an index are known not to be negative."""
-    while index.target in _OF_SAME_ELEMENTS or index.target is getitem:
+    while index.target in _OF_SAME_ELEMENTS:
         index = index.args[0]
-    return index.target in _NEVER_NEGATIVE and not any(isinstance(one, int) and one < 0 for one in index.args)
+    if index.target is getitem:
+        # The first result of these operators has values, the second one places.
+        return index.args[0].target in _WITH_PLACES and index.args[1] == 1
+    return index.target in _PLACES or (index.target in _RANGES and all(one >= 0 for one in index.args))
 
 
 def _call(graph: torch.fx.Graph, function: Any, *args: Any) -> torch.fx.Node:

@@ -126,7 +126,7 @@ def _restriction(text: str) -> str | None:
     restricted = _RESTRICTED.search(_parse(f"builtin.module({text})")[1])
     if restricted:
         return restricted.group(2)
-    # There is no diagnostic if the anchor is the right one, so try another.
+    # The right anchor causes no diagnostic, so try another.
     restricted = _RESTRICTED.search(_parse(f"func.func({text})")[1])
     return restricted.group(2) if restricted else None
 

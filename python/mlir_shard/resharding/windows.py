@@ -202,7 +202,7 @@ class FactorWindow:
         return window_halo(self.size, self.result_size, blocks, *geometry)
 
     def received(self, blocks: int) -> float:
-        """Returns the amount that a device receives, in shards: all other shards if there is no halo."""
+        """Returns the amount that a device receives, in shards: all other shards without a halo."""
         if self.is_scan:
             return (blocks - 1) / max(1, -(-self.size // blocks))
         halo = self.halo(blocks)

@@ -85,7 +85,7 @@ def check_inputs(program: Program, inputs: Sequence[Array]) -> list[Array]:
 
 
 def check_count(program: Program, inputs: Sequence[Any]) -> None:
-    """Raises RunError if there is not one input for each argument."""
+    """Raises RunError unless each argument has one input."""
     if len(inputs) != len(program.arguments):
         wanted = ", ".join(str(port.spec) for port in program.arguments)
         raise RunError(f"the program expects {len(program.arguments)} arrays, not {len(inputs)}: ({wanted})")

@@ -126,8 +126,8 @@ class DeviceGrid:
         """Returns the coarsest grid for axes of one or several meshes; `refs` has the meshes by their references.
 
         The axes of a mesh whose devices are permuted become grid axes in another order if its devices have strides and
-        a grid results; otherwise the mesh is treated as if its devices were in order. Raises GridError if there is no
-        grid.
+        a grid results; otherwise the mesh is treated as if its devices were in order. Raises GridError if no grid
+        has all axes.
         """
         found = list(dict.fromkeys(mesh for mesh in refs.values() if mesh.axes and not mesh.is_maximal))
         if have_different_devices(found):

@@ -44,7 +44,7 @@ func.func @cache(%x: tensor<4x16x2xf32>, %at: tensor<4x1xi32>, %new: tensor<4x2x
   return %0 : tensor<4x16x2xf32>
 }
 
-// Unchanged: the iota has another size than the dimension, or is moved, and one index is kept.
+// Unchanged: the iota has another size than the dimension, or is moved. One index is always kept.
 // CHECK-LABEL: func.func @others
 // CHECK: "stablehlo.gather"(%arg0, %{{.*}}) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>
 // CHECK: "stablehlo.gather"(%arg1, %{{.*}}) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>
@@ -60,4 +60,15 @@ func.func @others(%x: tensor<8x4xf32>, %y: tensor<4x4xf32>, %at: tensor<4x1xi32>
   %k = stablehlo.concatenate %n, %n, dim = 1 : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x2xi32>
   %2 = "stablehlo.gather"(%y, %k) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}> : (tensor<4x4xf32>, tensor<4x2xi32>) -> tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// An i8 has no position from 128 on, so elements of the iota are negative.
+// CHECK-LABEL: func.func @wrapped
+// CHECK: collapsed_slice_dims = [0, 1], start_index_map = [0, 1]
+func.func @wrapped(%x: tensor<200x4xf32>, %at: tensor<200x1xi8>) -> tensor<200xf32> {
+  %n = stablehlo.iota dim = 0 : tensor<200x1xi32>
+  %n8 = stablehlo.convert %n : (tensor<200x1xi32>) -> tensor<200x1xi8>
+  %i = stablehlo.concatenate %n8, %at, dim = 1 : (tensor<200x1xi8>, tensor<200x1xi8>) -> tensor<200x2xi8>
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}> : (tensor<200x4xf32>, tensor<200x2xi8>) -> tensor<200xf32>
+  return %0 : tensor<200xf32>
 }

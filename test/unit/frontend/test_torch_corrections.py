@@ -56,6 +56,10 @@ def test_negative_indices_count_from_the_end() -> None:
     check(lambda x, i, j: x[i, j], x, torch.tensor([-1, 0, 3]), torch.tensor([2, -2, -6]))
     check(lambda x, i, v: x.index_put((i,), v), x, torch.tensor([-1, 1]), torch.full((2, 6), 9.0))
     check(lambda x, m: torch.where(m, x, -x)[torch.arange(1, 3)], x, x > 5)
+    # Sorted values may be negative, their places are not.
+    check(lambda x, i: x[torch.sort(i)[0]], x, torch.tensor([2, -1, -3]))
+    check(lambda x, i: x[:, torch.sort(i)[1]], x, torch.tensor([2, -1, -3]))
+    check(lambda x: x[torch.arange(-2, 2)], x)
 
 
 @pytest.mark.parametrize(

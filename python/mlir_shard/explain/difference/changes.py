@@ -26,7 +26,7 @@ class ShardingChange:
         what: `argument`, `result`, or the name of an operation.
         name: the name of an argument or result, or of an operation's location; with `*` for the numbers that differ.
         type: the type as MLIR prints it.
-        before, after: the shardings; None if there is none.
+        before, after: the shardings; None if it has none.
         count: the number of tensors.
         places: the places of the first tensor before and after; empty if a place is unknown or does not exist.
     """

@@ -42,7 +42,7 @@ class Node:
         loose_kind: equal for operations with the same name and the same numbers of operands and results.
         operands, results: numbers of values; an annotation has its operand as its result, which is not listed.
         shardings: the shardings of its results, then those of the arguments of its body if it holds them.
-        parent: the node around it; None if there is none.
+        parent: the node around it; None if it has none.
         block: the number of its block in the regions of the node around it.
         is_annotation: whether its result is its operand, or it is a call, whose operands are the returned values.
         is_by_use: whether it belongs to its uses.

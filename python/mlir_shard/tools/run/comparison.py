@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def comparisons(prepared: Prepared, results: Sequence[Result], progress: Progress) -> list[Comparison] | None:
-    """Compares each result with the expected one; returns None if there is nothing to compare with."""
+    """Compares each result with the expected one; returns None if nothing is expected."""
     tolerance = _tolerance(prepared.arguments)
     if prepared.expected is not None:
         return [

@@ -30,11 +30,11 @@ def with_batching(op: Any, *, only_first: bool = False) -> tuple[Any, SliceNumbe
 
     Args:
         op: a gather or scatter.
-        only_first: remove only an index into dimension 0 of the operand along dimension 0 of the indices, and only if
-            there are no batching dimensions.
+        only_first: remove only an index into dimension 0 of the operand along dimension 0 of the indices, and only from
+            an op without batching dimensions.
 
     Returns:
-        None if there is no such entry.
+        None if no such entry exists.
     """
     numbers, operand, indices = SliceNumbers.of(op), op.operands[0], op.operands[number_of_indices(op)]
     vector_dim, count = numbers.index_vector_dim, len(numbers.index_map)
@@ -81,9 +81,16 @@ def _entries(indices: Any, vector_dim: int) -> list[Any] | None:
 
 def position_dim(value: Any) -> int | None:
     """Returns the dimension along which each element of a tensor equals its position; None if no dimension is known."""
-    op = defining_op(value)
-    if op is None or not value.type.has_static_shape or not isinstance(value.type.element_type, ir.IntegerType):
+    op, type_ = defining_op(value), value.type
+    if op is None or not type_.has_static_shape or not isinstance(type_.element_type, ir.IntegerType):
         return None
+    dim = _counted_dim(op)
+    # Larger positions would have wrapped around.
+    return None if dim is None or type_.get_dim_size(dim) > 1 << (type_.element_type.width - 1) else dim
+
+
+def _counted_dim(op: Any) -> int | None:
+    """Returns the dimension whose position an op computes; None if no dimension is known."""
     match op.name:
         case "stablehlo.iota" | "stablehlo.dynamic_iota":
             dim: int = op.attributes["iota_dimension"].value

@@ -46,12 +46,7 @@ from mlir_shard.transforms.partition.op_decisions import (
 from mlir_shard.transforms.partition.partial_results import reduced_axes
 from mlir_shard.transforms.partition.regions import ComputationSides, captured_uses, has_single_blocks, passed_on
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
-from mlir_shard.transforms.partition.value_placements import (
-    ValuePlacements,
-    is_resharded_or_returned,
-    replicated,
-    settled,
-)
+from mlir_shard.transforms.partition.value_placements import ValuePlacements, is_moved_next, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
 
@@ -181,7 +176,7 @@ class Planner:
         have = self._values.have(value)
         wanted = settled(have, self._values.declared(op)[0])
         kind = _MOVES.get(op.name)
-        if kind is not None and is_resharded_or_returned(result):
+        if kind is not None and is_moved_next(result):
             # A value that is partial along axes not in its sharding stays partial until a collective reduces it.
             wanted = self._not_yet_reduced(op, have, wanted)
         self._values.placements[result] = wanted
@@ -227,7 +222,7 @@ class Planner:
         results, wanted = list(op.results), []
         for result, have, of_sharding in zip(results, made, declared or self._values.declared(op), strict=True):
             # A partial result whose only use reshards it stays partial, so that the reshard may be a reduce-scatter.
-            wanted.append(have if have.unreduced and is_resharded_or_returned(result) else settled(have, of_sharding))
+            wanted.append(have if have.unreduced and is_moved_next(result) else settled(have, of_sharding))
         self._values.place(results, wanted)
         types = [result.type for result in results]
         is_partial = any(one.unreduced for one in wanted)
@@ -305,10 +300,8 @@ class Planner:
     def _check_manual(self, op: Any) -> None:
         """Raises PassFailure for an op that is divergent across devices, unless it is in a manual computation."""
         if not self._manual_depth:
-            name = specific_name(op)
-            raise PassFailure(
-                f"'{name}' cannot be partitioned: it behaves differently on each device{removal_advice(op)}", op
-            )
+            why = f"it behaves differently on each device{removal_advice(op)}"
+            raise PassFailure(f"'{specific_name(op)}' cannot be partitioned: {why}", op)
 
     def _drawn(self, op: Any) -> OpPlan:
         received = bytes_of(value.type for value in op.results)

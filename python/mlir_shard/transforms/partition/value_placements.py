@@ -66,7 +66,7 @@ def settled(have: Placement, wanted: Placement) -> Placement:
     return Placement(wanted.dims, kept, have.reduction if kept else Placement(()).reduction)
 
 
-def is_resharded_or_returned(result: Any) -> bool:
+def is_moved_next(result: Any) -> bool:
     """Returns whether the only use of a value reshards or returns it."""
     uses = [use.owner.operation.name for use in result.uses]
     return len(uses) == 1 and (uses[0] in RESHARDING_OPS or uses[0] == "func.return")
