@@ -27,7 +27,7 @@ from mlir_shard.passes.options import format_value, option
 from mlir_shard.passes.registry import Changes, Pass, register
 from mlir_shard.sharding import ManualAxes, TensorShardingPerValue
 from mlir_shard.sharding.verify import common_mesh
-from mlir_shard.transforms.canonicalize import collectives, reshard, static_shapes, unused_results
+from mlir_shard.transforms.canonicalize import collectives, reshard, slices, static_shapes, unused_results
 from mlir_shard.transforms.canonicalize.purity import ISOLATED, PURITIES
 from mlir_shard.transforms.dead_code import erase_dead_code, erase_unused_of_sdy
 
@@ -101,6 +101,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *collectives.PATTERNS,
     *collectives.REDUCE_SCATTER_PATTERNS,
     *collectives.CHAIN_PATTERNS,
+    *slices.PATTERNS,
     *static_shapes.PATTERNS,
     *unused_results.PATTERNS,
 )
