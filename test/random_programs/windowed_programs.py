@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs random StableHLO programs of ops over windows along sharded dimensions. From the folder `test`,
+"""Runs random StableHLO programs of ops over windows and parts of sharded dimensions. From the folder `test`,
 
     python -m random_programs.windowed_programs [--programs 100] [--seed 0] [--target stablehlo]
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from hang_guard import SECONDS
@@ -70,12 +70,16 @@ class _Writer:
 
     def scalar(self, value: int) -> str:
         name, written = self.name(), value if self.elements.startswith("i") else f"{value}.0"
-        self._lines.append(f"{name} = stablehlo.constant dense<{written}> : {self.tensor()}")
+        self.line(f"{name} = stablehlo.constant dense<{written}> : {self.tensor()}")
         return name
+
+    def line(self, text: str) -> None:
+        """Writes a line of the body."""
+        self._lines.append(text)
 
     def op(self, line: str, shape: tuple[int, ...], sharding: str) -> None:
         name = self.name()
-        self._lines.append(f"{name} = {line}")
+        self.line(f"{name} = {line}")
         self._results.append((name, self.tensor(*shape), sharding))
 
     def region(self, combiner: str) -> str:
@@ -195,7 +199,62 @@ def _select_and_scatter(writer: _Writer) -> None:
     writer.op(line, (elements, 3), sharding)
 
 
-_KINDS: tuple[Callable[[_Writer], None], ...] = (_reduce_window, _cumulative, _convolution, _pad, _select_and_scatter)
+def _slice(writer: _Writer, value: str, size: int, start: int, limit: int) -> str:
+    """Writes a slice of the rows of a tensor of `size` rows; returns its result."""
+    name = writer.name()
+    types = f"({writer.tensor(size, 3)}) -> {writer.tensor(limit - start, 3)}"
+    writer.line(f"{name} = stablehlo.slice {value} [{start}:{limit}, 0:3] : {types}")
+    return name
+
+
+def _concatenation(writer: _Writer, values: Sequence[tuple[str, int]], sharding: str) -> None:
+    """Writes a concatenation of tensors, each with its number of rows."""
+    names, sizes = ", ".join(name for name, _ in values), [size for _, size in values]
+    types = ", ".join(writer.tensor(size, 3) for size in sizes)
+    line = f"stablehlo.concatenate {names}, dim = 0 : ({types}) -> {writer.tensor(sum(sizes), 3)}"
+    writer.op(line, (sum(sizes), 3), sharding)
+
+
+def _rotation(writer: _Writer) -> None:
+    size = writer.random.choice([2, 5, 6, 8, 12, 24])
+    cut = writer.random.randint(1, size - 1)
+    sharding = writer.sharding(2, 0, writer.axes())
+    value = writer.argument((size, 3), sharding)
+    parts = [(_slice(writer, value, size, cut, size), size - cut), (_slice(writer, value, size, 0, cut), cut)]
+    _concatenation(writer, parts, sharding)
+
+
+def _parts(writer: _Writer) -> tuple[int, int, str, str]:
+    """Draws a number of equal parts, their size, and the shardings of all of them together and of each."""
+    count, size = writer.random.choice([2, 2, 3, 4, 6, 8]), writer.random.choice([1, 2, 4, 5, 6, 12, 24])
+    whole, part = (writer.sharding(2, 0, writer.axes()) for _ in range(2))
+    return count, size, whole, whole if writer.random.random() < 0.5 else part
+
+
+def _joined(writer: _Writer) -> None:
+    count, size, whole, part = _parts(writer)
+    _concatenation(writer, [(writer.argument((size, 3), part), size) for _ in range(count)], whole)
+
+
+def _split(writer: _Writer) -> None:
+    count, size, whole, part = _parts(writer)
+    value = writer.argument((count * size, 3), whole)
+    for number in writer.random.sample(range(count), writer.random.randint(1, count)):
+        bounds = f"[{number * size}:{(number + 1) * size}, 0:3]"
+        types = f"({writer.tensor(count * size, 3)}) -> {writer.tensor(size, 3)}"
+        writer.op(f"stablehlo.slice {value} {bounds} : {types}", (size, 3), part)
+
+
+_KINDS: tuple[Callable[[_Writer], None], ...] = (
+    _reduce_window,
+    _cumulative,
+    _convolution,
+    _pad,
+    _select_and_scatter,
+    _rotation,
+    _joined,
+    _split,
+)
 
 
 def program(seed: int, index: int, count: int = _OPS_OF_A_PROGRAM) -> str:

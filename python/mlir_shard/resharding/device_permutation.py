@@ -78,10 +78,13 @@ class Digit:
         return position // self.stride % self.size
 
 
-def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple[int, int], ...]:
+def shift_pairs(
+    axes: Sequence[AxisRef], mesh: Mesh, offset: int, *, rotates: bool = False
+) -> tuple[tuple[int, int], ...]:
     """Returns pairs of devices (source, target): shard i of a dimension along `axes` goes to shard i + `offset`.
 
-    Shards that would leave the dimension are not sent. The pairs are in the order of the sources in the mesh.
+    Shards that would leave the dimension are not sent; if it `rotates`, they enter it at the other end. The pairs are
+    in the order of the sources in the mesh.
     """
     devices = device_array(mesh)
     positions = np.arange(len(devices))
@@ -90,6 +93,8 @@ def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int) -> tuple[tuple
         digit = Digit.of(axis, mesh)
         index = index * digit.size + positions // digit.stride % digit.size
     index += offset
+    if rotates:
+        index %= total_size(axes, mesh)
     is_sent = (index >= 0) & (index < total_size(axes, mesh))
     positions, index = positions[is_sent], index[is_sent]
     targets = positions

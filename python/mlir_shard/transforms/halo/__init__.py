@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops that move elements along sharded dimensions, as pads, slices and windows do, with exchanges between neighbours.
 
-`sdy_resolve_permutation_factors` is the pass; each family of ops has a file, and all of them use
-`halo_exchange`.
+`sdy_resolve_permutation_factors` and `shard_rotate_shards` are the passes; each family of ops has a file, and all of
+them use `halo_exchange`.
 """

@@ -46,7 +46,7 @@ def shard_spmdize(
         remarks_above=bound,
         verify_repetition=verify,
     )
-    split = f"shard-split-windows,{step('shard-split-reductions', collectives=collectives)}"
+    split = f"shard-reshape-parts,shard-split-windows,{step('shard-split-reductions', collectives=collectives)}"
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
     collective = step(
@@ -62,6 +62,7 @@ def shard_spmdize(
         _MESHES,
         _WITHOUT_EMPTY,
         *(["sdy-update-non-divisible-input-output-shardings"] if collectives == "stablehlo" else []),
+        "shard-rotate-shards",
         explicit,
         step("canonicalize", enable_patterns=(*reshard.EXACT, reshard.BACK)),
         f"func.func(shard-reduce-in-blocks,shard-scan-in-blocks,{collective})",

@@ -45,6 +45,12 @@ class ShardedValue:
         shape[dim : dim + 1] = [shards, shape[dim] // shards]
         return self._reshaped(shape, (*self.axes[:dim], axes, (), *self.axes[dim + 1 :]))
 
+    def with_parts(self, dim: int, count: int, axes: Axes) -> ShardedValue:
+        """Splits a dimension in two: `count` parts, not sharded, and the elements of a part, sharded along the axes."""
+        shape = list(self.value.type.shape)
+        shape[dim : dim + 1] = [count, shape[dim] // count]
+        return self._reshaped(shape, (*self.axes[:dim], (), axes, *self.axes[dim + 1 :]))
+
     def uncut(self, dim: int) -> ShardedValue:
         """Merges a dimension of shards and the dimension of their elements."""
         shape = list(self.value.type.shape)
