@@ -205,6 +205,12 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
         saturatedProduct(operations, fullShard(std::max<std::int64_t>(problem.factorSizes[factor], 1), blocks[factor]));
   if (!problem.reductionFactors.empty())
     operations = saturatedProduct(operations, 2);
+  const auto add = [&](Elements ofTensor) {
+    if (__builtin_add_overflow(bytes, ofTensor, &bytes))
+      bytes = mostElements;
+  };
+  Elements indexed = 0; // Of the first operand of an op that indexes, which reads at most as much as it returns.
+  bool isIndexed = false;
   for (const AssignedTensor &tensor : problem.tensors) {
     Elements ofTensor = tensor.elementSize;
     for (const AssignedTensor::Dim &dim : tensor.dims) {
@@ -213,8 +219,16 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
         count = saturatedProduct(count, blocks[factor]);
       ofTensor = saturatedProduct(ofTensor, fullShard(dim.size, count));
     }
-    if (__builtin_add_overflow(bytes, ofTensor, &bytes))
-      bytes = mostElements;
+    if (problem.indexes && &tensor == &problem.tensors.front()) {
+      indexed = ofTensor;
+      isIndexed = true;
+      continue;
+    }
+    if (isIndexed && tensor.isResult) {
+      add(std::min(indexed, ofTensor));
+      isIndexed = false;
+    }
+    add(ofTensor);
   }
   return std::max(static_cast<double>(operations) / problem.operationRate, static_cast<double>(bytes) / problem.memoryRate);
 }

@@ -53,7 +53,7 @@ struct AssignmentProblem {
   std::vector<std::int32_t> order;                      // The order in which factors get their axes.
   std::vector<std::vector<ShardingAxes>> candidates; // The candidates for each factor.
   std::int64_t devices;                                 // The number of devices along all axes of all candidates.
-  bool computes, indexes;                               // No operations are counted for an op that indexes.
+  bool computes, indexes;                               // An op that indexes reads and writes elements only.
   double operationRate, memoryRate, networkRate;        // Per second.
   double moveLatency;                                   // The least latency of any resharding in seconds.
   double knownCompute, knownLatency;                    // A device that computes for more than `knownCompute` waits for

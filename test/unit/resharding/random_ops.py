@@ -9,14 +9,17 @@ from random import Random
 
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_problem import OpProblem
-from mlir_shard.resharding.operator.op_reshards import ShardedOp, axes_of_factors
+from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, axes_of_factors
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.rule import TensorMapping
 
 
 def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 32, 64, 128)) -> OpProblem:
-    """Returns an op with one or two operands, a result and 2 to 4 factors, one of which may have to stay unsharded."""
+    """Returns an op with one or two operands, a result and 2 to 4 factors, one of which may have to stay unsharded.
+
+    A quarter of the ops index.
+    """
     num_factors = random.choice((2, 3, 3, 4))
     factor_sizes = tuple(random.choice(sizes) for _ in range(num_factors))
     tensors = [_some_factors(random, num_factors) for _ in range(random.choice((2, 3, 3)))]
@@ -35,7 +38,8 @@ def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 
     )
     shardings = tuple(_sharding(random, mesh, len(factors)) for factors in tensors)
     shapes = (tuple(factor_sizes[factor] for factor in factors) for factors in tensors)
-    return OpProblem(rule, shardings, tuple(OpTensor(shape, 4) for shape in shapes), mesh)
+    tensors_of_op = tuple(OpTensor(shape, 4) for shape in shapes)
+    return OpProblem(rule, shardings, tensors_of_op, mesh, indexes=random.random() < 0.25)
 
 
 def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
@@ -47,7 +51,8 @@ def sharded_op(problem: OpProblem) -> ShardedOp:
     """Returns the op of a problem."""
     count = len(problem.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
-    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes)
+    kind = OpKind.INDEXING if problem.indexes else OpKind.OTHER
+    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes, kind)
 
 
 def _some_factors(random: Random, count: int) -> list[int]:

@@ -13,7 +13,7 @@ from resharding.random_ops import random_problem
 
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.op_problem import OpProblem
-from mlir_shard.resharding.operator.op_reshards import ShardedOp, reshards_around
+from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price
 from mlir_shard.resharding.tensor_layout import TensorLayout
 from mlir_shard.sharding import AxisRef, Mesh, OpShardingRule, ReductionOp, TensorSharding
@@ -55,7 +55,8 @@ def around(op: ShardedOp, prices: CountedPrices | None = None) -> PricedReshards
 def asked(problem: OpProblem) -> ShardedOp:
     count = len(problem.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
-    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes)
+    kind = OpKind.INDEXING if problem.indexes else OpKind.OTHER
+    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes, kind)
 
 
 def test_the_cheaper_one() -> None:
@@ -79,6 +80,24 @@ def test_shardys_where_it_costs_the_same() -> None:
 def test_what_agrees_is_left_alone() -> None:
     found = around(outer(sharded((A,)), sharded((B,)), sharded((A,), (B,))))
     assert found.reshards is None
+    assert found.resharding_operands == (0.0, 0.0)
+
+
+def test_a_lookup_of_a_sharded_batch_in_a_large_table_keeps_the_batch() -> None:
+    # A device reads one row of the table for each index, not its shard of the table.
+    mappings = (TensorMapping.of([0], [1]), TensorMapping.of([2])), (TensorMapping.of([2], [1]),)
+    rule = OpShardingRule((50304, 512, 8192), *mappings, reduction_factors=(0,))
+    op = ShardedOp(
+        rule,
+        (sharded((A,), ()), sharded((B,))),
+        (sharded((B,), ()),),
+        (50304 * 512, 8192, 8192 * 512),
+        OpKind.INDEXING,
+    )
+    tensors = (OpTensor((50304, 512), 4), OpTensor((8192,), 4), OpTensor((8192, 512), 4))
+    found = CheapestReshards(PlannedPrices()).around(op, tensors, ReductionOp.SUM, MESHES)
+    assert found.reshards is not None
+    assert found.reshards.operands == (None, None)
     assert found.resharding_operands == (0.0, 0.0)
 
 

@@ -25,9 +25,9 @@ class OpProblem:
 
     `shardings` are those that operands have and results have to get, operands first; None is a replicated tensor
     without a sharding. No sharding is unreduced. `tensors` are the shapes of the tensors, in the same order. `windows`
-    are those known along permutation factors. An op that `indexes` only reads and writes elements, and does not combine
-    each one with all others. Each of `summands` partial sums that are reduced together has its part of the cost of the
-    reduction.
+    are those known along permutation factors. An op that `indexes` only reads or writes elements of its first operand,
+    and does not combine each one with all others. Each of `summands` partial sums that are reduced together has its
+    part of the cost of the reduction.
     """
 
     rule: OpShardingRule
@@ -96,7 +96,7 @@ class ComputeCosts:
         blocks = [self.size(axes) for axes in axes_per_factor]
         local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
         operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
-        num_bytes = 0
+        num_bytes = []
         for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
             of_tensor = tensor.element_size
             for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True):
@@ -104,8 +104,18 @@ class ComputeCosts:
                 for factor in dim.factor_indices:
                     count *= blocks[factor]
                 of_tensor *= block_size(size, count)
-            num_bytes += of_tensor
-        return self._rates.seconds(operations, num_bytes)
+            num_bytes.append(of_tensor)
+        return self._rates.seconds(operations, self._touched(num_bytes))
+
+    def _touched(self, num_bytes: list[int]) -> int:
+        """Returns the bytes that an op reads and writes, of tensors with these sizes.
+
+        An op that indexes reads of its first operand at most as much as it returns.
+        """
+        if not self._problem.indexes:
+            return sum(num_bytes)
+        operand, result = num_bytes[0], num_bytes[len(self._problem.rule.operand_mappings)]
+        return sum(num_bytes) - operand + min(operand, result)
 
     def cost_if_least(self, axes_per_factor: Sequence[Axes], others: float, move_latency: float) -> float | None:
         """Returns the cost with axes for which nothing is resharded or reduced, if it is proved minimal; else None.
@@ -139,7 +149,7 @@ class ComputeCosts:
         if not rule.operand_mappings:
             return 0.0
         operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
-        num_bytes = sum(tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors)
+        num_bytes = self._touched([tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors])
         return self._rates.seconds(operations // devices, num_bytes // devices)
 
 
