@@ -17,7 +17,7 @@
 sdy.mesh @mesh = <["x"=2]>
 
 // The second sort is isomorphic to the first.
-// ALL: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule requires to be unsharded; a device receives 2,097,152 bytes (2 ops, the first one here)
+// ALL-DAG: remarks_above.mlir:[[# @LINE + 4]]:8: remark: 'stablehlo.sort' op has operand 0 gathered along dimension 0, which its sharding rule requires to be unsharded; a device receives 2,097,152 bytes (2 ops, the first one here)
 // SMALL: 'stablehlo.sort' op has operand 0
 func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -34,6 +34,19 @@ func.func @main(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0, %1 : tensor<1048576xf32>, tensor<1048576xf32>
 }
 
+// A reshape that merges the sharded dimension behind another one, and one whose parts the axis does not divide.
+// ALL-DAG: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.reshape' op has operand 0 gathered along dimension 1, which it merges behind another dimension that is not sharded; a device receives 2,097,152 bytes
+func.func @merged(%a: tensor<3x1024x512xf32>, %b: tensor<2x2048x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}, {}]>}) -> (tensor<4096x256xf32>, tensor<3072x512xf32>) {
+  %0 = stablehlo.reshape %b : (tensor<2x2048x256xf32>) -> tensor<4096x256xf32>
+  %1 = stablehlo.reshape %a : (tensor<3x1024x512xf32>) -> tensor<3072x512xf32>
+  return %0, %1 : tensor<4096x256xf32>, tensor<3072x512xf32>
+}
+// ALL-DAG: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.reshape' op has operand 0 gathered along dimension 0, which it splits into 3 parts, not divisible by 2 shards; a device receives 1,572,864 bytes
+func.func @split(%a: tensor<6x131072xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<3x2x131072xf32> {
+  %0 = stablehlo.reshape %a : (tensor<6x131072xf32>) -> tensor<3x2x131072xf32>
+  return %0 : tensor<3x2x131072xf32>
+}
+
 // An op without a rule is computed on gathered operands.
 // UNKNOWN: remarks_above.mlir:[[# @LINE + 2]]:8: remark: 'stablehlo.custom_call' op is replicated on every device, as it has no {{partition|sharding}} rule; a device receives 2,097,152 bytes
 func.func @unknown(%a: tensor<1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<1048576xf32> {
@@ -48,4 +61,3 @@ func.func @small(%a: tensor<512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<512xf32>
 }
 // UNKNOWN-NOT: remark:
-// WHOLE-NOT: remark:

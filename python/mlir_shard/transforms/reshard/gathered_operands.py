@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from mlir_shard.resharding.operator.common_axes import mesh_of
@@ -18,11 +19,11 @@ Shardings = Sequence[TensorSharding | None]
 def note_gathered_operands(
     gathers: Gathers, op: Any, rule: OpShardingRule, sides: tuple[Shardings, Shardings], meshes: Mapping[str, Mesh]
 ) -> None:
-    """Notes the operands of `op` that are gathered along factors of its rule that cannot be sharded.
+    """Notes the operands of `op` that are gathered along factors that cannot be sharded, at least in its result.
 
     `sides` are the shardings of the operands before and after their reshards, None after for operands without reshards.
     """
-    if not (rule.need_replication_factors or rule.permutation_factors):
+    if not (rule.need_replication_factors or rule.permutation_factors or rule.has_compound_dimensions):
         return
     texts, received = [], 0
     for index, (have, wanted) in enumerate(zip(*sides, strict=True)):
@@ -53,6 +54,23 @@ def _blocking_dim(
             return dim, "which its sharding rule requires to be unsharded"
         if not set(rule.permutation_factors).isdisjoint(mapping.factor_indices):
             return dim, "along which it moves elements to other devices"
+        reason = _reshaped(rule, mapping.factor_indices, before.sharded_size(meshes_of[0]))
+        if reason is not None:
+            return dim, reason
+    return None
+
+
+def _reshaped(rule: OpShardingRule, factors: Sequence[int], shards: int) -> str | None:
+    """Returns why a dimension of these factors is not sharded as before if its op merges or splits it, or None."""
+    if not factors:
+        return None
+    merged = (dim.factor_indices for mapping in rule.result_mappings for dim in mapping.dim_mappings)
+    if any(factors[0] in indices[1:] for indices in merged):
+        return "which it merges behind another dimension that is not sharded"
+    size = prod(rule.factor_sizes[factor] for factor in factors)
+    part = size // rule.factor_sizes[factors[0]]
+    if part > 1 and rule.factor_sizes[factors[0]] % shards:
+        return f"which it splits into {rule.factor_sizes[factors[0]]:,} parts, not divisible by {shards:,} shards"
     return None
 
 

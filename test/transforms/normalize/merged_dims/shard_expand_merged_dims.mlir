@@ -197,3 +197,130 @@ func.func @transposed(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
   %3 = tensor.expand_shape %2 [[0], [1, 2]] output_shape [4, 2, 3] : tensor<4x6xf32> into tensor<4x2x3xf32>
   return %3 : tensor<4x2x3xf32>
 }
+
+// -----
+
+// Heads are split off the last dimension and merged again between the merge of the windows and their split, which then
+// remains only for the heads. A maximum is repeated along the dimension that it was taken over.
+// CHECK-LABEL: @windows
+// CHECK-NEXT: %[[INIT:.*]] = stablehlo.constant
+// CHECK-NEXT: %[[HEADS:.*]] = stablehlo.reshape %arg0 : (tensor<2x3x4x6xf32>) -> tensor<2x3x4x2x3xf32>
+// CHECK-NEXT: %[[SCORES:.*]] = stablehlo.dot_general %[[HEADS]], %[[HEADS]], batching_dims = [0, 1, 3] x [0, 1, 3]
+// CHECK-NEXT: %[[MAX:.*]] = stablehlo.reduce(%[[SCORES]] init: %[[INIT]]) {{.*}} dimensions = [4]
+// CHECK-NEXT: %[[REPEATED:.*]] = stablehlo.broadcast_in_dim %[[MAX]], dims = [0, 1, 2, 3] : (tensor<2x3x2x4xf32>) -> tensor<2x3x2x4x4xf32>
+// CHECK-NEXT: stablehlo.subtract %[[SCORES]], %[[REPEATED]]
+// CHECK: %[[MIXED:.*]] = stablehlo.transpose {{.*}} -> tensor<2x3x4x2x3xf32>
+// CHECK-NEXT: %[[MERGED:.*]] = stablehlo.reshape %[[MIXED]] : (tensor<2x3x4x2x3xf32>) -> tensor<2x3x4x6xf32>
+// CHECK-NEXT: return %[[MERGED]]
+func.func @windows(%x: tensor<2x3x4x6xf32>) -> tensor<2x3x4x6xf32> {
+  %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.reshape %x : (tensor<2x3x4x6xf32>) -> tensor<6x4x6xf32>
+  %1 = stablehlo.reshape %0 : (tensor<6x4x6xf32>) -> tensor<6x4x2x3xf32>
+  %2 = stablehlo.dot_general %1, %1, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3] : (tensor<6x4x2x3xf32>, tensor<6x4x2x3xf32>) -> tensor<6x2x4x4xf32>
+  %3 = stablehlo.reduce(%2 init: %init) applies stablehlo.maximum across dimensions = [3] : (tensor<6x2x4x4xf32>, tensor<f32>) -> tensor<6x2x4xf32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [0, 1, 2] : (tensor<6x2x4xf32>) -> tensor<6x2x4x4xf32>
+  %5 = stablehlo.subtract %2, %4 : tensor<6x2x4x4xf32>
+  %6 = stablehlo.dot_general %5, %1, batching_dims = [0, 1] x [0, 2], contracting_dims = [3] x [1] : (tensor<6x2x4x4xf32>, tensor<6x4x2x3xf32>) -> tensor<6x2x4x3xf32>
+  %7 = stablehlo.transpose %6, dims = [0, 2, 1, 3] : (tensor<6x2x4x3xf32>) -> tensor<6x4x2x3xf32>
+  %8 = stablehlo.reshape %7 : (tensor<6x4x2x3xf32>) -> tensor<6x4x6xf32>
+  %9 = stablehlo.reshape %8 : (tensor<6x4x6xf32>) -> tensor<2x3x4x6xf32>
+  return %9 : tensor<2x3x4x6xf32>
+}
+
+// -----
+
+// A dimension of three merged ones is split into two for a mask, and merged again. A repeated bias is built from the
+// argument, and the mask is split.
+// CHECK-LABEL: @masked
+// CHECK-DAG: %[[BIAS:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [3] : (tensor<5xf32>) -> tensor<2x3x4x5xf32>
+// CHECK-DAG: %[[A:.*]] = stablehlo.add %arg0, %[[BIAS]] : tensor<2x3x4x5xf32>
+// CHECK-DAG: %[[MASK:.*]] = stablehlo.reshape %arg2 : (tensor<1x12x5xf32>) -> tensor<1x3x4x5xf32>
+// CHECK: %[[REPEATED:.*]] = stablehlo.broadcast_in_dim %[[MASK]], dims = [0, 1, 2, 3] : (tensor<1x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+// CHECK: %[[B:.*]] = stablehlo.add %[[A]], %[[REPEATED]] : tensor<2x3x4x5xf32>
+// CHECK: %[[C:.*]] = stablehlo.abs %[[B]] : tensor<2x3x4x5xf32>
+// CHECK: return %[[C]]
+func.func @masked(%x: tensor<2x3x4x5xf32>, %bias: tensor<5xf32>, %mask: tensor<1x12x5xf32>) -> tensor<2x3x4x5xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3x4x5xf32>) -> tensor<24x5xf32>
+  %1 = stablehlo.broadcast_in_dim %bias, dims = [1] : (tensor<5xf32>) -> tensor<24x5xf32>
+  %2 = stablehlo.add %0, %1 : tensor<24x5xf32>
+  %3 = stablehlo.reshape %2 : (tensor<24x5xf32>) -> tensor<2x12x5xf32>
+  %4 = stablehlo.broadcast_in_dim %mask, dims = [0, 1, 2] : (tensor<1x12x5xf32>) -> tensor<2x12x5xf32>
+  %5 = stablehlo.add %3, %4 : tensor<2x12x5xf32>
+  %6 = stablehlo.reshape %5 : (tensor<2x12x5xf32>) -> tensor<24x5xf32>
+  %7 = stablehlo.abs %6 : tensor<24x5xf32>
+  %8 = stablehlo.reshape %7 : (tensor<24x5xf32>) -> tensor<2x3x4x5xf32>
+  return %8 : tensor<2x3x4x5xf32>
+}
+
+// -----
+
+// Each dimension is expanded on its own: the second one would need a split of the weight.
+// CHECK-LABEL: @one_of_two
+// CHECK-NEXT: %[[MERGED:.*]] = stablehlo.reshape %arg0 : (tensor<2x3x4x5xf32>) -> tensor<2x3x20xf32>
+// CHECK-NEXT: %[[DOT:.*]] = stablehlo.dot_general %[[MERGED]], %arg1, contracting_dims = [2] x [0]
+// CHECK-NEXT: return %[[DOT]] : tensor<2x3x7xf32>
+func.func @one_of_two(%x: tensor<2x3x4x5xf32>, %w: tensor<20x7xf32>) -> tensor<2x3x7xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3x4x5xf32>) -> tensor<6x20xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<6x20xf32>, tensor<20x7xf32>) -> tensor<6x7xf32>
+  %2 = stablehlo.reshape %1 : (tensor<6x7xf32>) -> tensor<2x3x7xf32>
+  return %2 : tensor<2x3x7xf32>
+}
+
+// -----
+
+// Slices, pads, concatenations and barriers along other dimensions.
+// CHECK-LABEL: @other_dims
+// CHECK: %[[SLICE:.*]] = stablehlo.slice %arg0 [0:2, 0:3, 1:5:2] : (tensor<2x3x8xf32>) -> tensor<2x3x2xf32>
+// CHECK: %[[PAD:.*]] = stablehlo.pad %[[SLICE]], %{{.*}}, low = [0, 0, 1], high = [0, 0, 2], interior = [0, 0, 1] : (tensor<2x3x2xf32>, tensor<f32>) -> tensor<2x3x6xf32>
+// CHECK: %[[BOTH:.*]]:2 = stablehlo.optimization_barrier %[[PAD]], %[[SLICE]] : tensor<2x3x6xf32>, tensor<2x3x2xf32>
+// CHECK: %[[JOINED:.*]] = stablehlo.concatenate %[[BOTH]]#0, %[[BOTH]]#1, dim = 2 : (tensor<2x3x6xf32>, tensor<2x3x2xf32>) -> tensor<2x3x8xf32>
+// CHECK: return %[[JOINED]]
+func.func @other_dims(%x: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reshape %x : (tensor<2x3x8xf32>) -> tensor<6x8xf32>
+  %1 = stablehlo.slice %0 [0:6, 1:5:2] : (tensor<6x8xf32>) -> tensor<6x2xf32>
+  %2 = stablehlo.pad %1, %zero, low = [0, 1], high = [0, 2], interior = [0, 1] : (tensor<6x2xf32>, tensor<f32>) -> tensor<6x6xf32>
+  %3:2 = stablehlo.optimization_barrier %2, %1 : tensor<6x6xf32>, tensor<6x2xf32>
+  %4 = stablehlo.concatenate %3#0, %3#1, dim = 1 : (tensor<6x6xf32>, tensor<6x2xf32>) -> tensor<6x8xf32>
+  %5 = stablehlo.reshape %4 : (tensor<6x8xf32>) -> tensor<2x3x8xf32>
+  return %5 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// A slice along the merged dimension is computed on it.
+// CHECK-LABEL: @sliced
+// CHECK: stablehlo.slice {{.*}} : (tensor<6x4xf32>) -> tensor<4x4xf32>
+func.func @sliced(%x: tensor<2x3x4xf32>) -> tensor<2x2x4xf32> {
+  %0 = stablehlo.reshape %x : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = stablehlo.slice %0 [1:5, 0:4] : (tensor<6x4xf32>) -> tensor<4x4xf32>
+  %2 = stablehlo.reshape %1 : (tensor<4x4xf32>) -> tensor<2x2x4xf32>
+  return %2 : tensor<2x2x4xf32>
+}
+
+// -----
+
+// Reshapes of the tensor dialect, also where a split differs from the merge: it becomes a merge and a split.
+// CHECK-LABEL: @in_tensor
+// CHECK: %[[EXPANDED:.*]] = tensor.expand_shape %arg0 {{.*}} : tensor<2x3x8xf32> into tensor<2x3x2x4xf32>
+// CHECK: %[[EXP:.*]] = math.exp %[[EXPANDED]] : tensor<2x3x2x4xf32>
+// CHECK: %[[COLLAPSED:.*]] = tensor.collapse_shape %[[EXP]] {{.*}} : tensor<2x3x2x4xf32> into tensor<2x3x8xf32>
+// CHECK: return %[[COLLAPSED]]
+func.func @in_tensor(%x: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+  %0 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x3x8xf32> into tensor<6x8xf32>
+  %1 = tensor.expand_shape %0 [[0], [1, 2]] output_shape [6, 2, 4] : tensor<6x8xf32> into tensor<6x2x4xf32>
+  %2 = math.exp %1 : tensor<6x2x4xf32>
+  %3 = tensor.collapse_shape %2 [[0], [1, 2]] : tensor<6x2x4xf32> into tensor<6x8xf32>
+  %4 = tensor.expand_shape %3 [[0, 1], [2]] output_shape [2, 3, 8] : tensor<6x8xf32> into tensor<2x3x8xf32>
+  return %4 : tensor<2x3x8xf32>
+}
+// CHECK-LABEL: @split_differently
+// CHECK: %[[EXP:.*]] = math.exp %arg0 : tensor<2x3xf32>
+// CHECK: %[[COLLAPSED:.*]] = tensor.collapse_shape %[[EXP]] {{.*}} : tensor<2x3xf32> into tensor<6xf32>
+// CHECK: tensor.expand_shape %[[COLLAPSED]] {{.*}} : tensor<6xf32> into tensor<3x2xf32>
+func.func @split_differently(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  %0 = tensor.collapse_shape %x [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>
+  %1 = math.exp %0 : tensor<6xf32>
+  %2 = tensor.expand_shape %1 [[0, 1]] output_shape [3, 2] : tensor<6xf32> into tensor<3x2xf32>
+  return %2 : tensor<3x2xf32>
+}

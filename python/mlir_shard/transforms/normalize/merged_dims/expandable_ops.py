@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from mlir_shard import host
@@ -22,14 +21,11 @@ from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.linalg_loops import is_structured, loops_of
 from mlir_shard.transforms.normalize.merged_dims.expandable_tosa import expandable_tosa
 from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
-    RESHAPES,
     Expandable,
     Expansion,
     Port,
-    cuts,
     expanded_shape,
     places,
-    reshaped,
 )
 
 _bindings = host.module("_mlir_libs._stablehlo")
@@ -43,8 +39,6 @@ def expandable(op: Any) -> Expandable | None:
     types = [value.type for value in (*op.operands, *op.results)]
     if not all(type_.has_static_shape for type_ in types if isinstance(type_, ir.ShapedType)) or not len(op.results):
         return None
-    if op.name in RESHAPES:
-        return _reshape(op)
     if op.name in _READERS:
         return _READERS[op.name](op)
     if op.name.startswith("linalg.") and is_structured(op):
@@ -138,6 +132,49 @@ def _reduce(op: Any) -> Expandable:
     return Expandable(factors, lambda of: {"dimensions": stablehlo.sizes(_at(of[0], reduced))})
 
 
+def _slice(op: Any) -> Expandable:
+    """Returns how a slice is expanded: along the dimensions of which it keeps all elements."""
+    (before,), (after,) = ([one.type.shape for one in side] for side in (op.operands, op.results))
+    names = ("start_indices", "limit_indices", "strides")
+    return Expandable(
+        [[(0, dim), (-1, dim)] for dim, size in enumerate(before) if size == after[dim]],
+        lambda of: {
+            name: stablehlo.sizes(_spread(of[-1], elements(op.attributes[name]), filler))
+            for name, filler in zip(names, (0, None, 1), strict=True)
+        },
+    )
+
+
+def _pad(op: Any) -> Expandable:
+    """Returns how a pad is expanded: along the dimensions that it does not pad."""
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    padded = list(zip(*(elements(op.attributes[name]) for name in names), strict=True))
+    return Expandable(
+        [[(0, dim), (-1, dim)] for dim, amounts in enumerate(padded) if not any(amounts)],
+        lambda of: {name: stablehlo.sizes(_spread(of[-1], elements(op.attributes[name]), 0)) for name in names},
+    )
+
+
+def _spread(expansion: Expansion, numbers: Sequence[int], filler: int | None) -> list[int]:
+    """Returns numbers of dimensions for the expanded ones: `filler`, or the size if None, where one is expanded."""
+    found: list[int] = []
+    for sizes, number in zip(expansion, numbers, strict=True):
+        found += [number] if len(sizes) == 1 else sizes if filler is None else [filler] * len(sizes)
+    return found
+
+
+def _along_one(op: Any, name: str) -> Expandable:
+    """Returns how an op along one dimension, which an attribute names, is expanded: along the others."""
+    along, count = op.attributes[name].value, len(op.operands)
+    factors = [[(number, dim) for number in range(-1, count)] for dim in range(op.results[0].type.rank) if dim != along]
+    return Expandable(factors, lambda of: {name: stablehlo.integer(places(of[-1])[along][0])})
+
+
+def _barrier(op: Any) -> Expandable:
+    ranks = [result.type.rank for result in op.results]
+    return Expandable([[(number, dim), (-1 - number, dim)] for number, rank in enumerate(ranks) for dim in range(rank)])
+
+
 def _iota(op: Any) -> Expandable:
     along, rank = op.attributes["iota_dimension"].value, op.results[0].type.rank
     return Expandable(
@@ -164,15 +201,6 @@ def _linalg_transpose(op: Any) -> Expandable:
         [[(0, source), (1, dim), (-1, dim)] for dim, source in enumerate(permutation)],
         lambda of: {"permutation": stablehlo.sizes(_at(of[0], permutation))},
     )
-
-
-def _reshape(op: Any) -> Expandable:
-    """Returns how a reshape can be expanded: along the dimensions that it neither merges nor splits."""
-    source, target = op.operands[0].type.shape, op.results[0].type.shape
-    after = {bounds: dim for dim, bounds in enumerate(pairwise(cuts(target))) if target[dim] != 1}
-    before = enumerate(pairwise(cuts(source)))
-    factors = [[(0, dim), (-1, after[bounds])] for dim, bounds in before if bounds in after]
-    return Expandable(factors, build=lambda operands, of: [reshaped(operands[0], expanded_shape(of[-1]), op.name)])
 
 
 def _filled(op: Any) -> Expandable:
@@ -241,10 +269,14 @@ _READERS: Mapping[str, Callable[[Any], Expandable | None]] = {
     "linalg.fill": _filled,
     "linalg.transpose": _linalg_transpose,
     "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.concatenate": partial(_along_one, name="dimension"),
     "stablehlo.constant": _constant,
     "stablehlo.dot_general": _dot_general,
     "stablehlo.iota": _iota,
+    "stablehlo.optimization_barrier": _barrier,
+    "stablehlo.pad": _pad,
     "stablehlo.reduce": _reduce,
+    "stablehlo.slice": _slice,
     "stablehlo.transpose": _transpose,
     "tensor.empty": _empty,
     "tosa.const": partial(_constant, name="values"),

@@ -13,6 +13,7 @@ from typing import Any
 from mlir_shard.deferred import numpy as np
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
+from mlir_shard.resharding.operator.reshape import reshape_groups
 
 Expansion = tuple[tuple[int, ...], ...]
 """For each dimension, the sizes of the dimensions that it is expanded into; only its own if it is not expanded."""
@@ -50,14 +51,21 @@ def merged_dims(source: Sequence[int], target: Sequence[int]) -> Expansion | Non
     """Returns the dimensions, or parts, of `source` that each one of `target` merges; None if none are merged."""
     if 0 in target:
         return None
+    expansion: list[tuple[int, ...]] = []
+    for group in reshape_groups(source, target):
+        expansion += _merged_in_group(group.operand_sizes, group.result_sizes)
+    return tuple(expansion) if any(len(sizes) > 1 for sizes in expansion) else None
+
+
+def _merged_in_group(source: Sequence[int], target: Sequence[int]) -> Expansion:
     known = sorted({*cuts(source), *cuts(target)})
     if any(after % before for before, after in pairwise(known)):
-        return None
+        return tuple((size,) for size in target)
     expansion = []
     for start, end in pairwise(cuts(target)):
         inside = [place for place in known if start <= place <= end]
         expansion.append(tuple(after // before for before, after in pairwise(inside)) or (1,))
-    return tuple(expansion) if any(len(sizes) > 1 for sizes in expansion) else None
+    return tuple(expansion)
 
 
 def expanded_shape(expansion: Expansion) -> list[int]:
@@ -82,10 +90,7 @@ def unexpanded(value: Any) -> Expansion:
 
 
 def reshaped(value: Any, shape: Sequence[int], kind: str) -> Any:
-    """Returns a value with another shape of the same elements, by a reshape of the dialect of `kind`, one of RESHAPES.
-
-    One of the shapes merges dimensions of the other.
-    """
+    """Returns a value with another shape of the same elements, by reshapes named `kind`, or of its dialect."""
     if value.type.shape == [*shape]:
         return value
     if kind == _OF_STABLEHLO:
@@ -97,6 +102,9 @@ def reshaped(value: Any, shape: Sequence[int], kind: str) -> Any:
         )
         type_ = stablehlo.with_shape(value.type, shape)
         return ir.Operation.create(_OF_TOSA, [type_], [value, made.result]).results[0]
+    middle = _between(value.type.shape, shape)
+    if middle is not None:
+        return reshaped(reshaped(value, middle, kind), shape, kind)
     type_, is_merging = stablehlo.with_shape(value.type, shape), len(shape) < value.type.rank
     groups = _groups(value.type.shape, shape) if is_merging else _groups(shape, value.type.shape)
     numbers = [ir.ArrayAttr.get([stablehlo.integer(dim) for dim in group]) for group in groups]
@@ -105,6 +113,17 @@ def reshaped(value: Any, shape: Sequence[int], kind: str) -> Any:
         attributes["static_output_shape"] = stablehlo.sizes(shape)
     name = "tensor.collapse_shape" if is_merging else "tensor.expand_shape"
     return ir.Operation.create(name, [type_], [value], attributes).results[0]
+
+
+def _between(source: Sequence[int], target: Sequence[int]) -> list[int] | None:
+    """Returns the shape between an expansion and a collapse, or the other way around; None if one of them suffices."""
+    before, after = {*cuts(source)}, {*cuts(target)}
+    if before <= after or after <= before:
+        return None
+    known = sorted(before | after)
+    if any(high % low for low, high in pairwise(known)):
+        known = sorted(before & after)
+    return [high // low for low, high in pairwise(known)]
 
 
 def _groups(parts: Sequence[int], wholes: Sequence[int]) -> list[list[int]]:

@@ -1,0 +1,103 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tests of the bytes that a device receives in programs from JAX, and of their results, for both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mlir_shard as ms
+from mlir_shard import P
+
+DRAW = np.random.default_rng(0)
+Window = Sequence[int]
+
+
+def floats(*shape: int) -> np.ndarray:
+    return DRAW.standard_normal(shape).astype(np.float32)
+
+
+def check(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    mesh: Mapping[str, int],
+    specs: Sequence[Any],
+    received: int | Mapping[str, int],
+    **others: Any,
+) -> None:
+    """Compares the bytes that a device receives with those expected, of all targets or by target, and the results."""
+    program = ms.from_jax(function, *arguments, mesh=ms.Mesh(mesh), in_shardings=tuple(specs), **others)
+    wanted = jax.tree.leaves(jax.jit(function)(*arguments))
+    for target in ("shard", "stablehlo"):
+        found = program.partition(target).communication
+        expected = received if isinstance(received, int) else received[target]
+        assert found.bytes_received == expected, f"{target}: {found}"
+        with program.compile(collectives=target) as compiled:
+            for got, one in zip(jax.tree.leaves(compiled(*arguments)), wanted, strict=True):
+                np.testing.assert_allclose(got, one, rtol=1e-4, atol=1e-4)
+
+
+def windows_of(x: Any, size: int) -> Any:
+    b, h, w, c = x.shape
+    x = x.reshape(b, h // size, size, w // size, size, c).transpose(0, 1, 3, 2, 4, 5)
+    return x.reshape(-1, size * size, c)
+
+
+def image_of(windows: Any, size: int, shape: Sequence[int]) -> Any:
+    b, h, w, c = shape
+    x = windows.reshape(b, h // size, w // size, size, size, c).transpose(0, 1, 3, 2, 4, 5)
+    return x.reshape(shape)
+
+
+def window_attention(x: Any, mix: Any, bias: Any, heads: int, mask: Any = None) -> Any:
+    """Returns the attention of Swin's blocks within windows of 4 x 4 pixels."""
+    c, parts = x.shape[-1], windows_of(x, 4)
+    count, size, _ = parts.shape
+    q, k, v = (parts @ mix).reshape(count, size, 3, heads, c // heads).transpose(2, 0, 3, 1, 4)
+    scores = jnp.einsum("nhqd,nhkd->nhqk", q, k) + bias
+    if mask is not None:
+        scores = scores.reshape(len(x), -1, heads, size, size) + mask[None, :, None]
+        scores = scores.reshape(-1, heads, size, size)
+    mixed = jnp.einsum("nhqk,nhkd->nhqd", jax.nn.softmax(scores), v).transpose(0, 2, 1, 3)
+    return image_of(mixed.reshape(count, size, c), 4, x.shape)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "spec", "shape"),
+    [
+        pytest.param({"h": 4}, P(None, "h"), (2, 32, 16, 8), id="rows"),
+        pytest.param({"h": 2, "w": 2}, P(None, "h", "w"), (2, 16, 16, 8), id="rows and columns"),
+        pytest.param({"a": 2, "b": 2, "w": 2}, P(None, ("a", "b"), "w"), (3, 16, 24, 8), id="three axes"),
+    ],
+)
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_windows_of_a_batch_that_is_not_sharded(mesh: Any, spec: Any, shape: Sequence[int], is_masked: bool) -> None:
+    mix, bias = floats(8, 24) / 8, floats(2, 16, 16)
+    mask = floats(shape[1] * shape[2] // 16, 16, 16) if is_masked else None
+
+    def step(x: Any, mix: Any, bias: Any) -> Any:
+        return window_attention(x, mix, bias, 2, mask)
+
+    check(step, (floats(*shape), mix, bias), mesh, (spec, P(), P()), 0, out_shardings=spec)
+
+
+def test_gradient_of_windows_of_a_batch_that_is_not_sharded() -> None:
+    x, mix, bias, mask = floats(2, 16, 16, 8), floats(8, 24) / 8, floats(2, 16, 16), floats(16, 16, 16)
+
+    def gradient(x: Any, mix: Any, bias: Any) -> Any:
+        return jax.grad(lambda x: jnp.sum(jnp.sin(window_attention(x, mix, bias, 2, mask))))(x)
+
+    spec = P(None, "h", "w")
+    check(gradient, (x, mix, bias), {"h": 2, "w": 2}, (spec, P(), P()), 0, out_shardings=spec)
+
+
+def test_rows_of_windows_that_axes_do_not_divide() -> None:
+    mix, bias, x = floats(8, 24) / 8, floats(2, 16, 16), floats(3, 24, 16, 8)
+    received = x.nbytes // 4  # The 6 rows of windows are sharded on half of the axis.
+    check(lambda x, m, b: window_attention(x, m, b, 2), (x, mix, bias), {"h": 4}, (P(None, "h"), P(), P()), received)
