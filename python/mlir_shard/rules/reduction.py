@@ -1,9 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The reductions of ops and their neutral elements, by which partial results of a sharded reduction are combined.
-
-Also whether a reduction of StableHLO gives the same result if its initial values are counted several times.
-"""
+"""The reductions of ops and their neutral elements, by which partial results of a sharded reduction are combined."""
 
 from __future__ import annotations
 
@@ -11,11 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from mlir_shard import host
 from mlir_shard.dialects.registered_function import RegistrationError, check_op_names, registered_names
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import clone_with, terminator
+from mlir_shard.ir.editing import terminator
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import defining_op
 from mlir_shard.rules.linalg_loops import is_structured
@@ -265,50 +261,3 @@ def _largest(type_: Any) -> int:
 
 def _all_bits(type_: Any) -> int:
     return 2**type_.width - 1 if _is_unsigned(type_) else -1
-
-
-_bindings = host.module("_mlir_libs._stablehlo")
-_CONSTANTS = ("stablehlo.constant", "sdy.constant")
-# Ops that StableHLO's interpreter computes correctly on scalars.
-_COMPUTED = frozenset(
-    op_names(
-        "stablehlo",
-        "abs add and compare constant convert is_finite maximum minimum multiply negate not or select sign subtract "
-        "xor",
-    )
-)
-
-
-def may_repeat_initial_values(op: Any) -> bool:
-    """Returns whether a `stablehlo.reduce` is known to give the same result if its initial values are repeated.
-
-    Its region is run on constants by StableHLO's interpreter.
-    """
-    op = op.operation
-    found = [defining_op(value, *_CONSTANTS) for value in list(op.operands)[len(op.results) :]]
-    initial = [one.attributes["value"] for one in found if one is not None]
-    block = op.regions[0].blocks[0]
-    *body, last = (inner.operation for inner in block.operations)
-    if len(initial) != len(found) or any(inner.name not in _COMPUTED for inner in body):
-        return False
-    module = ir.Module.create(loc=op.location)
-    types = [one.type for one in initial]
-    with ir.InsertionPoint(module.body), op.location:
-        signature = ir.TypeAttr.get(ir.FunctionType.get([], types))
-        attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
-        function = ir.Operation.create("func.func", regions=1, attributes=attributes)
-        entry = function.regions[0].blocks.append()
-    with ir.InsertionPoint(entry), op.location:
-        values = [
-            ir.Operation.create("stablehlo.constant", [one.type], attributes={"value": one}).results[0]
-            for one in (*initial, *initial)
-        ]
-        made = dict(zip(block.arguments, values, strict=True))
-        for inner in body:
-            if any(value not in made for value in inner.operands):
-                return False
-            clone_with(inner, made)
-        if any(value not in made for value in last.operands):
-            return False
-        ir.Operation.create("func.return", operands=[made[value] for value in last.operands])
-    return list(_bindings.eval_module(module, [])) == initial

@@ -8,7 +8,7 @@ maps, and from the padding of `tensor.pad` and `tosa.pad`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard import host
@@ -19,7 +19,6 @@ from mlir_shard.rules.builder import shape_of
 from mlir_shard.rules.linalg_loops import is_structured, loops_of, steps_of
 from mlir_shard.rules.partition import Blocks, is_everywhere
 from mlir_shard.rules.reduction import Combiner, combiners_of_elements, neutral_number
-from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.sharding import OpShardingRule
 from mlir_shard.sharding.rule import TensorMapping
 
@@ -106,37 +105,6 @@ def is_padding_neutral(op: Any) -> bool:
         return True
     scalars = list(op.operands)[len(op.results) :]
     return all(map(_repeats, combiners_of_elements(op), scalars))
-
-
-def cumulative_dim(op: Any) -> int | None:
-    """Returns the dimension along which a windowed reduction is cumulative, its only one with windows; else None.
-
-    The body of the reduction has to be one operation, and its padding neutral, see `is_padding_neutral`.
-    """
-    dim = full_windows_dim(op)
-    return None if dim is None or not is_padding_neutral(op) else dim
-
-
-def full_windows_dim(op: Any) -> int | None:
-    """Returns the dimension along which the windows of a reduction have all elements up to, or from, one; else None.
-
-    It has to be the only dimension with windows, and the body has to be one operation. The result depends on the
-    attributes, types and body of `op`, but not on its operands.
-    """
-    if len(op.results) != 1 or not has_static_shapes(op):
-        return None
-    windows = windows_along_dims(op)
-    if len(windows) != 1:
-        return None
-    (one,) = windows
-    size = op.operands[0].type.shape[one.dim]
-    is_full = (one.stride, one.dilation, one.extent) == (1, 1, size)
-    if not is_full or sorted((one.low, one.high)) != [0, size - 1]:
-        return None
-    block = op.regions[0].blocks[0]
-    combiner, *rest = (inner.operation for inner in block.operations)
-    is_plain = [inner.name for inner in rest] == ["stablehlo.return"] and set(combiner.operands) == set(block.arguments)
-    return one.dim if is_plain else None
 
 
 def _repeats(combiner: Combiner | None, scalar: Any) -> bool:
@@ -271,20 +239,6 @@ def moving_windows(op: Any, blocks: Blocks) -> list[Window]:
     return [window for window in found if blocks.factor_axes[window.factor]]
 
 
-def factor_windows(op: Any, rule: OpShardingRule) -> tuple[FactorWindow, ...]:
-    """Returns the windows along those permutation factors that are a dimension of the first result, without the op."""
-    op = op.operation
-    is_scan = op.name == REDUCE_WINDOW and cumulative_dim(op) is not None
-    found = []
-    for window in windows_of(op, rule):
-        result_dim = dim_of(window.factor, rule.result_mappings[0])
-        if result_dim is not None:
-            size = shape_of(op.operands[window.operand].type)[window.dim]
-            new_size = shape_of(op.results[0].type)[result_dim]
-            found.append(replace(window.sized(size, new_size), is_scan=is_scan))
-    return tuple(found)
-
-
 def dim_of(factor: int, mapping: TensorMapping) -> int | None:
     """Returns the dimension of a tensor that is made of only this factor; None if none exists."""
     return next((dim for dim, of in enumerate(mapping.dim_mappings) if of.factor_indices == (factor,)), None)
@@ -357,10 +311,15 @@ def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """Returns the windows of all windowed operands; elements that are read in place of padding are replaced before."""
+    padded = {one.dim for one in windows_along_dims(op) if one.is_padded}
+    is_known = not padded or is_padding_neutral(op)
+    return tuple(one for one in windows_along_factors(op, rule) if is_known or one.dim not in padded)
+
+
+def windows_along_factors(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
+    """Returns the windows of one of `WINDOWED` along permutation factors."""
     found = []
     for one in windows_along_dims(op):
-        if one.is_padded and not is_padding_neutral(op):
-            continue
         factors = rule.result_mappings[0].dim_mappings[one.result_dim].factor_indices
         if len(factors) == 1 and factors[0] in rule.permutation_factors:
             geometry = one.stride, one.extent, -one.low, one.dilation

@@ -108,3 +108,62 @@ func.func @behind_others(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh
   }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
   return %0, %1, %2 : tensor<8x8xf32>, tensor<2x8xf32>, tensor<8x8xf32>
 }
+
+// The log-sum-exp of JAX, which is found to be associative, with its identity.
+// CHECK-LABEL: func @log_sum_exp
+// CHECK:      %[[BLOCKS:.*]] = stablehlo.reshape %arg0 {{.*}} -> tensor<2x4x8xf32>
+// CHECK:      %[[OWN:.*]] = "stablehlo.reduce_window"(%[[BLOCKS]]
+// CHECK:      %[[BEFORE:.*]] = stablehlo.broadcast_in_dim {{.*}} -> tensor<2x4x8xf32>
+// CHECK-NEXT: stablehlo.maximum %[[BEFORE]], %[[OWN]] {{.*}}<@mesh, [{"x"}, {}, {}]>{{.*}} : tensor<2x4x8xf32>
+// CHECK:      stablehlo.compare {{.*}} -> tensor<2x4x8xi1>
+// CHECK:      %[[RESULT:.*]] = stablehlo.select {{.*}} : tensor<2x4x8xi1>, tensor<2x4x8xf32>
+// CHECK-NEXT: stablehlo.reshape %[[RESULT]] {{.*}} -> tensor<8x8xf32>
+func.func @log_sum_exp(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
+  %infinity = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %infinity) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %max = stablehlo.maximum %left, %right : tensor<f32>
+    %difference = stablehlo.subtract %left, %right : tensor<f32>
+    %is_nan = stablehlo.compare NE, %difference, %difference : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    %distance = stablehlo.abs %difference : tensor<f32>
+    %negative = stablehlo.negate %distance : tensor<f32>
+    %exp = stablehlo.exponential %negative : tensor<f32>
+    %log = stablehlo.log_plus_one %exp : tensor<f32>
+    %more = stablehlo.add %max, %log : tensor<f32>
+    %result = stablehlo.select %is_nan, %sum, %more : tensor<i1>, tensor<f32>
+    stablehlo.return %result : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// Unchanged: the initial value is not the identity, or the body is not associative.
+// CHECK-LABEL: func @not_a_monoid
+// CHECK:      "stablehlo.reduce_window"(%arg0
+// CHECK:      "stablehlo.reduce_window"(%arg0
+// CHECK-NOT:  stablehlo.reshape
+func.func @not_a_monoid(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %max = stablehlo.maximum %left, %right : tensor<f32>
+    %difference = stablehlo.subtract %left, %right : tensor<f32>
+    %is_nan = stablehlo.compare NE, %difference, %difference : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %sum = stablehlo.add %left, %right : tensor<f32>
+    %distance = stablehlo.abs %difference : tensor<f32>
+    %negative = stablehlo.negate %distance : tensor<f32>
+    %exp = stablehlo.exponential %negative : tensor<f32>
+    %log = stablehlo.log_plus_one %exp : tensor<f32>
+    %more = stablehlo.add %max, %log : tensor<f32>
+    %result = stablehlo.select %is_nan, %sum, %more : tensor<i1>, tensor<f32>
+    stablehlo.return %result : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %1 = "stablehlo.reduce_window"(%a, %zero) <{window_dimensions = array<i64: 8, 1>, padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%left: tensor<f32>, %right: tensor<f32>):
+    %half = stablehlo.constant dense<0.5> : tensor<f32>
+    %2 = stablehlo.add %left, %right : tensor<f32>
+    %3 = stablehlo.multiply %2, %half : tensor<f32>
+    stablehlo.return %3 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}

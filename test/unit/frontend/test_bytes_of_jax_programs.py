@@ -101,3 +101,47 @@ def test_rows_of_windows_that_axes_do_not_divide() -> None:
     mix, bias, x = floats(8, 24) / 8, floats(2, 16, 16), floats(3, 24, 16, 8)
     received = x.nbytes // 4  # The 6 rows of windows are sharded on half of the axis.
     check(lambda x, m, b: window_attention(x, m, b, 2), (x, mix, bias), {"h": 4}, (P(None, "h"), P(), P()), received)
+
+
+def reduced(combine: Any) -> Callable[[Any], Any]:
+    """Returns a function that reduces columns with a combination of two elements whose identity is -inf."""
+    return lambda x: jax.lax.reduce(x, np.array(-np.inf, x.dtype), combine, (0,))
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(
+    ("mesh", "spec", "shape"),
+    [
+        pytest.param({"a": 4}, P("a"), (64, 6), id="one axis"),
+        pytest.param({"a": 2, "b": 2}, P(("b", "a")), (48, 6), id="two axes"),
+        pytest.param({"a": 4}, P("a"), (4, 6), id="one element each"),
+    ],
+)
+def test_cumulative_log_sum_exp(mesh: Any, spec: Any, shape: Sequence[int], is_reversed: bool) -> None:
+    def cumulative(x: Any) -> Any:
+        return jax.lax.cumlogsumexp(x, 0, is_reversed)
+
+    check(cumulative, (floats(*shape),), mesh, (spec,), 3 * 6 * 4)
+
+
+def test_cumulative_log_sum_exp_of_an_uneven_dimension() -> None:
+    x, infinity = floats(37, 6), np.array([-np.inf, np.inf], np.float32)
+    x[5:7, 0] = infinity
+    # With StableHLO's collectives, arguments have even shards, so this one is not sharded.
+    check(lambda x: jax.lax.cumlogsumexp(x, 0), (x,), {"a": 4}, (P("a"),), {"shard": 3 * 6 * 4, "stablehlo": 0})
+
+
+def test_log_sum_exp_of_shards() -> None:
+    # The results of the shards are gathered.
+    check(reduced(jnp.logaddexp), (floats(64, 6),), {"a": 4}, (P("a"),), 3 * 6 * 4)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_cumulative_log_sum_exp_of_narrow_floats(kind: str) -> None:
+    x = floats(32, 4).astype(jnp.dtype(kind))
+    program = ms.from_jax(lambda x: jax.lax.cumlogsumexp(x, 0), x, mesh=ms.Mesh({"a": 4}), in_shardings=(P("a"),))
+    wanted = jax.lax.cumlogsumexp(x.astype(np.float32), 0)
+    for target in ("shard", "stablehlo"):
+        assert program.partition(target).communication.bytes_received == 3 * 4 * 2
+        with program.compile(collectives=target) as compiled:
+            np.testing.assert_allclose(np.asarray(compiled(x)).astype(np.float32), wanted, rtol=0.05, atol=0.05)

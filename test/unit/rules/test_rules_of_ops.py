@@ -9,11 +9,11 @@ from rules.modules import ops, rule_of
 
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.host import ir
+from mlir_shard.rules.computed_bodies import is_associative, is_identity, may_repeat_initial_values
 from mlir_shard.rules.reduction import (
     Combination,
     Combiner,
     combination_of,
-    may_repeat_initial_values,
     neutral_number,
     reduction_op,
 )
@@ -247,3 +247,47 @@ def test_initial_values_that_may_be_combined_several_times(init: str, body: str,
         return
     }}""")
     assert may_repeat_initial_values(reduce) is expected
+
+
+@pytest.mark.parametrize(
+    ("element", "body", "number", "expected"),
+    [
+        ("f32", "%1 = stablehlo.add %l, %r : tensor<f32>", 0.0, (True, True)),
+        ("f32", "%1 = stablehlo.add %l, %r : tensor<f32>", 1.0, (True, False)),
+        # The norm of two numbers is that of their absolute values.
+        (
+            "f64",
+            "%2 = stablehlo.multiply %l, %l : tensor<f64>\n %3 = stablehlo.multiply %r, %r : tensor<f64>\n"
+            "%4 = stablehlo.add %2, %3 : tensor<f64>\n %1 = stablehlo.sqrt %4 : tensor<f64>",
+            0.0,
+            (True, False),
+        ),
+        ("bf16", "%1 = stablehlo.subtract %l, %r : tensor<bf16>", 0.0, (False, False)),
+        ("i32", "%1 = stablehlo.multiply %l, %r : tensor<i32>", 1, (True, True)),
+        ("ui8", "%1 = stablehlo.subtract %l, %r : tensor<ui8>", 0, (False, False)),
+        # 1 - (1 - l)(1 - r), the probability that one of two independent events happens.
+        (
+            "f16",
+            "%c = stablehlo.constant dense<1.0> : tensor<f16>\n %2 = stablehlo.subtract %c, %l : tensor<f16>\n"
+            "%3 = stablehlo.subtract %c, %r : tensor<f16>\n %4 = stablehlo.multiply %2, %3 : tensor<f16>\n"
+            "%1 = stablehlo.subtract %c, %4 : tensor<f16>",
+            0.0,
+            (True, True),
+        ),
+        # Types and ops that are not computed.
+        ("i1", "%1 = stablehlo.xor %l, %r : tensor<i1>", 0, (False, False)),
+        ("f32", "%1 = stablehlo.atan2 %l, %r : tensor<f32>", 0.0, (False, False)),
+    ],
+)
+def test_bodies_computed_on_numbers(element: str, body: str, number: float, expected: tuple[bool, bool]) -> None:
+    text = {"i1": "false"}.get(element, number)
+    constant, *_, reduce, _ = ops(f"""(%a: tensor<4x{element}>) {{
+        %z = stablehlo.constant dense<{text}> : tensor<{element}>
+        %0 = "stablehlo.reduce"(%a, %z) <{{dimensions = array<i64: 0>}}> ({{
+        ^bb0(%l: tensor<{element}>, %r: tensor<{element}>):
+          {body}
+          stablehlo.return %1 : tensor<{element}>
+        }}) : (tensor<4x{element}>, tensor<{element}>) -> tensor<{element}>
+        return
+    }}""")
+    assert (is_associative(reduce), is_identity(reduce, constant.results[0])) == expected

@@ -16,7 +16,8 @@ from mlir_shard.ir.editing import ADDITIONS, operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.registry import Changes, ModulePass, register
-from mlir_shard.rules.reduction import combiners_of_elements, may_repeat_initial_values
+from mlir_shard.rules.computed_bodies import may_repeat_initial_values
+from mlir_shard.rules.reduction import combiners_of_elements
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.communication.collective_forms import (
     AMONG,

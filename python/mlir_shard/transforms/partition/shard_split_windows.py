@@ -18,6 +18,7 @@ from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules.computed_bodies import constant_of
 from mlir_shard.rules.partition import is_zero
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import (
@@ -107,16 +108,9 @@ def _around(pad: Any) -> list[tuple[int, int]]:
 def _is_same_constant(left: Any, right: Any) -> bool:
     if left == right:
         return True
-    one, other = _constant(left), _constant(right)
+    one, other = constant_of(left), constant_of(right)
     # An attribute cannot be compared with None.
     return one is not None and other is not None and bool(one == other)
-
-
-def _constant(value: Any) -> Any | None:
-    while (op := defining_op(value, "stablehlo.broadcast_in_dim")) is not None:
-        value = op.operands[0]
-    op = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
-    return None if op is None else op.attributes["value"]
 
 
 def _erase_if_unused(*ops: Any) -> None:

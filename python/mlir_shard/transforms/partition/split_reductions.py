@@ -18,18 +18,17 @@ from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.analyses import held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules.computed_bodies import apply_body, may_repeat_initial_values
+from mlir_shard.rules.cumulative import full_windows_dim, starts_neutrally
 from mlir_shard.rules.reduction import (
     Combination,
     combination_of,
     may_combine,
-    may_repeat_initial_values,
     reduction_op,
 )
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.windows import (
     REDUCE_WINDOW,
-    full_windows_dim,
-    is_padding_neutral,
     set_padding,
     windows_along_dims,
 )
@@ -123,6 +122,8 @@ class ScanInBlocks(Pass):
 
     Each shard is reduced cumulatively. Then each of its elements is combined with the total of all preceding shards
     (for windows from an element on, of all following shards), which every device computes from the totals of shards.
+    The body has to be a sum, product, maximum, minimum or bitwise operation, or is computed on a few numbers to find
+    whether it is associative, such as that of a cumulative log-sum-exp, and its initial value an identity.
     These are the two steps of a parallel prefix sum (G. E. Blelloch, Prefix sums and their applications, 1990). Uneven
     shards are padded at the end with initial values.
     """
@@ -143,7 +144,7 @@ class ScanInBlocks(Pass):
             if not sharding.is_equivalent(sharding_of(inner.results[0])):
                 continue
             shards = sharding.dim_shardings[dim].sharded_size(mesh)
-            if shards == 1 or inner.operands[0].type.shape[dim] <= shards or not is_padding_neutral(inner):
+            if shards == 1 or inner.operands[0].type.shape[dim] <= shards or not starts_neutrally(inner):
                 continue
             with ir.InsertionPoint(inner), inner.location:
                 value = _scanned(inner, dim, shards, sharding)
@@ -168,10 +169,8 @@ def _scanned(op: Any, dim: int, shards: int, sharding: TensorSharding) -> Any:
     before = stablehlo.build(
         "broadcast_in_dim", type_, before, sharding=scanned.sharding, broadcast_dimensions=stablehlo.sizes(dims)
     )
-    combiner = op.regions[0].blocks[0].operations[0].operation.name
     pair = (before, scanned.value) if is_forward else (scanned.value, before)
-    combined = ir.Operation.create(combiner, [type_], pair).results[0]
-    sdy.set_sharding(combined, scanned.sharding)
+    (combined,) = apply_body(op, pair, lambda made: sdy.set_sharding(made.results[0], scanned.sharding))
     return replace(scanned, value=combined).uncut(dim).along(dim, 0, value.type.shape[dim]).value
 
 

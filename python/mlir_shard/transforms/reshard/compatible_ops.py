@@ -32,9 +32,9 @@ from mlir_shard.resharding.sharding_steps import (
 )
 from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules import RuleOptions
+from mlir_shard.rules.cumulative import factor_windows
 from mlir_shard.rules.reduction import reduction_op
 from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
-from mlir_shard.rules.windows import factor_windows
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers

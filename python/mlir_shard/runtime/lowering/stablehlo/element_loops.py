@@ -13,7 +13,9 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.editing import inline_region
 from mlir_shard.ir.slice_numbers import SliceNumbers
-from mlir_shard.rules.windows import cumulative_dim, windows_along_dims
+from mlir_shard.rules.computed_bodies import apply_body
+from mlir_shard.rules.cumulative import cumulative_dim
+from mlir_shard.rules.windows import windows_along_dims
 
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
@@ -230,7 +232,6 @@ def cumulative(op: Any) -> list[Any]:
     dim = cumulative_dim(op)
     assert dim is not None
     (window,) = windows_along_dims(op)
-    combiner = op.regions[0].blocks[0].operations[0].operation.name.removeprefix("stablehlo.")
     type_ = op.results[0].type
     narrow, wide = type_.element_type, stablehlo.tensor(_accumulated(type_.element_type))
     first = stablehlo.convert(op.operands[1], wide.element_type)
@@ -238,7 +239,7 @@ def cumulative(op: Any) -> list[Any]:
 
     def step(position: list[Any], before: Any, into: Any) -> tuple[Any, Any]:
         here = stablehlo.convert(read_element(op.operands[0], position), wide.element_type)
-        now = stablehlo.build(combiner, wide, before, here)
+        (now,) = apply_body(op, (before, here) if window.low else (here, before))
         return now, write(stablehlo.convert(now, narrow), into, position)
 
     def place(outer: list[Any], number: Any, inner: list[Any]) -> list[Any]:
