@@ -27,6 +27,7 @@ CONVOLUTION = "stablehlo.convolution"
 PAD = "stablehlo.pad"
 REDUCE_WINDOW = "stablehlo.reduce_window"
 WINDOWED = frozenset((CONVOLUTION, PAD, REDUCE_WINDOW))
+_DILATIONS = {CONVOLUTION: "lhs_dilation", REDUCE_WINDOW: "base_dilations"}
 _EDGES = ("edge_padding_low", "edge_padding_high")
 
 
@@ -95,6 +96,14 @@ def set_padding(op: Any, changed: dict[int, tuple[int, int]]) -> None:
     attributes["padding"] = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([positions, 2], element))
 
 
+def set_dilation(op: Any, changed: dict[int, int]) -> None:
+    """Sets the distances of the elements of a convolution or a windowed reduction at some positions."""
+    name = _DILATIONS[op.name]
+    positions = op.results[0].type.rank if op.name == REDUCE_WINDOW else op.results[0].type.rank - 2
+    given = elements(op.attributes[name]) if name in op.attributes else [1] * positions
+    op.attributes[name] = ir.DenseI64ArrayAttr.get([changed.get(at, one) for at, one in enumerate(given)])
+
+
 def is_padding_neutral(op: Any) -> bool:
     """Returns whether the result of one of `WINDOWED` is the same if padding is made of elements of a shard.
 
@@ -123,7 +132,7 @@ def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
 def window_along(op: Any, dim: int) -> DimWindows:
     """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along a dimension."""
     size = op.attributes["window_dimensions"][dim] if "window_dimensions" in op.attributes else 1
-    return _windows_at(op, dim, dim, dim, size, "base_dilations", "window_dilations")
+    return _windows_at(op, dim, dim, dim, size, _DILATIONS[REDUCE_WINDOW], "window_dilations")
 
 
 def _of_reduce_window(op: Any) -> tuple[DimWindows, ...]:
@@ -139,7 +148,9 @@ def _of_convolution(op: Any) -> tuple[DimWindows, ...]:
         (kernel[dim] for dim in numbers.kernel_spatial_dimensions),
         strict=True,
     )
-    return tuple(_windows_at(op, place, *one, "lhs_dilation", "rhs_dilation") for place, one in enumerate(dims))
+    return tuple(
+        _windows_at(op, place, *one, _DILATIONS[CONVOLUTION], "rhs_dilation") for place, one in enumerate(dims)
+    )
 
 
 def _windows_at(

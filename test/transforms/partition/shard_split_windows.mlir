@@ -119,3 +119,77 @@ func.func @max_pool_gradient(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m
   %3 = stablehlo.slice %1 [0:16] : (tensor<17xf32>) -> tensor<16xf32>
   return %3 : tensor<16xf32>
 }
+
+// The last window of the last shard is missing: one that scatters a zero is added. The image is not padded.
+// CHECK-LABEL: func.func @without_padding
+// CHECK: stablehlo.pad %arg1, {{.*}}low = [0], high = [1], {{.*}} : (tensor<7xf32>, tensor<f32>) -> tensor<8xf32>
+// CHECK: "stablehlo.select_and_scatter"
+// CHECK: : (tensor<4x5xf32>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x5xf32>
+// CHECK: %[[RESULT:.*]] = stablehlo.reshape {{.*}}[{"h"}]{{.*}}-> tensor<16xf32>
+// CHECK-NEXT: return %[[RESULT]]
+func.func @without_padding(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}, %of_output: tensor<7xf32>) -> tensor<16xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%a, %of_output, %zero) <{window_dimensions = array<i64: 3>, window_strides = array<i64: 2>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.compare GE, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }, {
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<16xf32>, tensor<7xf32>, tensor<f32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+
+// Windows of a shard advance by 6 elements, so the image is padded to shards of 6; the padding is removed at the end.
+// CHECK-LABEL: func.func @other_distance
+// CHECK: stablehlo.pad %arg0, {{.*}}low = [0], high = [8], {{.*}}[{"h"}]{{.*}} -> tensor<24xf32>
+// CHECK: stablehlo.pad %arg1, {{.*}}low = [0], high = [2], {{.*}} -> tensor<8xf32>
+// CHECK: "stablehlo.select_and_scatter"
+// CHECK: : (tensor<4x6xf32>, tensor<4x2xf32>, tensor<f32>) -> tensor<4x6xf32>
+// CHECK: stablehlo.pad {{.*}}low = [0], high = [-8], {{.*}}[{"h"}]{{.*}} : (tensor<24xf32>, tensor<f32>) -> tensor<16xf32>
+func.func @other_distance(%a: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}, %of_output: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}]>}) -> tensor<16xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.pad %a, %least, low = [0], high = [2], interior = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<18xf32>
+  %1 = "stablehlo.select_and_scatter"(%0, %of_output, %zero) <{window_dimensions = array<i64: 3>, window_strides = array<i64: 3>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.compare GE, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }, {
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<18xf32>, tensor<6xf32>, tensor<f32>) -> tensor<18xf32>
+  %3 = stablehlo.slice %1 [0:16] : (tensor<18xf32>) -> tensor<16xf32>
+  return %3 : tensor<16xf32>
+}
+
+// Padding between sharded elements becomes dilation,
+// CHECK-LABEL: func.func @average_pool_gradient
+// CHECK-NOT: stablehlo.pad
+// CHECK: "stablehlo.reduce_window"(%arg0, {{.*}}base_dilations = array<i64: 2, 1>, padding = dense<{{\[\[}}1, 1], [0, 0]]>
+func.func @average_pool_gradient(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"h"}, {}]>}) -> tensor<16x4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %zero, low = [1, 0], high = [1, 0], interior = [1, 0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<17x4xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 2, 1>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<17x4xf32>, tensor<f32>) -> tensor<16x4xf32>
+  return %1 : tensor<16x4xf32>
+}
+
+// but not between others.
+// CHECK-LABEL: func.func @batch_of_average_pool_gradients
+// CHECK: stablehlo.pad
+func.func @batch_of_average_pool_gradients(%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}]>}) -> tensor<16x4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %a, %zero, low = [1, 0], high = [1, 0], interior = [1, 0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<17x4xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{window_dimensions = array<i64: 2, 1>}> ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %2 = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<17x4xf32>, tensor<f32>) -> tensor<16x4xf32>
+  return %1 : tensor<16x4xf32>
+}

@@ -145,3 +145,53 @@ def test_cumulative_log_sum_exp_of_narrow_floats(kind: str) -> None:
         assert program.partition(target).communication.bytes_received == 3 * 4 * 2
         with program.compile(collectives=target) as compiled:
             np.testing.assert_allclose(np.asarray(compiled(x)).astype(np.float32), wanted, rtol=0.05, atol=0.05)
+
+
+def pool(size: int, stride: int, padding: str, start: float, combine: Any) -> Callable[[Any], Any]:
+    """Returns a pool of images of shape (batch, height, width, channel)."""
+    return lambda x: jax.lax.reduce_window(x, start, combine, (1, size, size, 1), (1, stride, stride, 1), padding)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "spec"),
+    [
+        pytest.param({"h": 4}, P(None, "h"), id="rows"),
+        pytest.param({"h": 2, "w": 2}, P(None, "h", "w"), id="rows and columns"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "rows", "both"),
+    [
+        # The pool receives a row of 2 x 12 x 3 floats, and so does its gradient, from which one of updates comes back.
+        pytest.param(3, 2, "VALID", 3, (1656, 1104), id="3 by 2"),
+        pytest.param(2, 1, "VALID", 3, (1656, 1104), id="2 by 1"),
+        # Shards of 8 rows are shifted to those of 9 that windows advance by, and back.
+        pytest.param(2, 3, "VALID", 8, (720, 432), id="2 by 3"),
+        pytest.param(3, 3, "SAME", 6, (864, 576), id="3 by 3"),
+    ],
+)
+def test_gradient_of_max_pool(
+    mesh: Any, spec: Any, size: int, stride: int, padding: str, rows: int, both: Sequence[int]
+) -> None:
+    of = pool(size, stride, padding, -np.inf, jax.lax.max)
+    received = both if "w" in mesh else (rows * 2 * 12 * 3 * 4,) * 2
+    expected = dict(zip(("shard", "stablehlo"), received, strict=True))
+    check(jax.grad(lambda x: jnp.sum(jnp.sin(of(x)))), (floats(2, 32, 12, 3),), mesh, (spec,), expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "rows", "received"),
+    [
+        pytest.param(2, 2, "VALID", 48, 0, id="2 by 2"),
+        pytest.param(4, 4, "VALID", 48, 0, id="4 by 4"),
+        # With StableHLO's collectives, the image has two shards and the updates, of 19 rows, have one.
+        pytest.param(2, 2, "VALID", 38, {"shard": 0, "stablehlo": 312}, id="2 by 2, uneven"),
+        # One row of 2 x 6 x 3 floats.
+        pytest.param(3, 2, "SAME", 48, 2 * 6 * 3 * 4, id="3 by 2"),
+    ],
+)
+def test_gradient_of_average_pool(size: int, stride: int, padding: str, rows: int, received: Any) -> None:
+    of = pool(size, stride, padding, 0.0, jax.lax.add)
+    x = floats(2, rows, 12, 3)
+    updates, spec = floats(*jax.eval_shape(of, x).shape), P(None, "h")
+    check(lambda x, updates: jax.vjp(of, x)[1](updates)[0], (x, updates), {"h": 4}, (spec, spec), received)

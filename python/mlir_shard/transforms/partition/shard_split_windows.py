@@ -27,6 +27,7 @@ from mlir_shard.rules.windows import (
     REDUCE_WINDOW,
     DimWindows,
     is_padding_neutral,
+    set_dilation,
     set_padding,
     window_along,
     windows_along_dims,
@@ -45,16 +46,19 @@ _SLICE = "stablehlo.slice"
 class SplitWindows(Pass):
     """Rewrites gradients of convolutions and of pools as computations on shards with borders of adjacent shards.
 
-    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally. The shards
-    are moved to the feature dimension, which is contracted, so the result is a partial sum on each device. Otherwise
-    the kernel would be gathered. The rewrite is done if the result has fewer than half the elements that would be
-    gathered.
+    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally. The shards,
+    which have to be even, are moved to the feature dimension, which is contracted, so the result is a partial sum on
+    each device. Otherwise the kernel would be gathered. The rewrite is done if the result has fewer than half the
+    elements that would be gathered.
 
     The gradient of a max pool is a `select_and_scatter` of a padded image, cropped afterwards. The windows of each
     shard scatter into the shard and into its borders, which are then added to the shards to which they belong.
 
-    Shards have to be even, and a shard of the image has to have as many elements as its windows advance. First, a pad
-    with the value with which a windowed reduction or a convolution pads is folded into its padding.
+    If windows advance by other distances than shards, the image is shifted to even shards of the elements that they
+    advance by, and windows that scatter zeros are added.
+
+    First, a pad with the value with which a windowed reduction or a convolution pads is folded into its padding, and
+    padding between sharded elements into its dilation, as in the gradient of an average pool.
     """
 
     name = "shard-split-windows"
@@ -75,21 +79,28 @@ class SplitWindows(Pass):
 
 
 def _fold_pad(op: Any) -> bool:
-    """Makes the pad of the first operand padding of the op, if results stay the same; returns whether it did."""
+    """Makes the pad of the first operand padding of the op, if results stay the same; returns whether it did.
+
+    Padding between elements becomes dilation if they are sharded.
+    """
     pad = defining_op(op.operands[0], PAD)
-    if pad is None or not has_static_shapes(op) or any(elements(pad.attributes["interior_padding"])):
+    if pad is None or not has_static_shapes(op):
         return False
-    fill, amounts = pad.operands[1], _around(pad)
+    fill, amounts, between = pad.operands[1], _around(pad), elements(pad.attributes["interior_padding"])
+    if any(between) and not any(_axes_along(pad.operands[0], dim) for dim, amount in enumerate(between) if amount):
+        return False
     if op.name == CONVOLUTION:
         is_neutral = is_zero(fill)
     else:
         is_neutral = len(op.results) == 1 and is_padding_neutral(op) and _is_same_constant(fill, op.operands[1])
     windows = {one.dim: one for one in _windows(op) if one.dilation == 1}
-    padded = [dim for dim, around in enumerate(amounts) if around != (0, 0)]
+    padded = [dim for dim, around in enumerate(amounts) if around != (0, 0) or between[dim]]
     if not is_neutral or any(dim not in windows or min(amounts[dim]) < 0 for dim in padded):
         return False
     around = {dim: (windows[dim].low + amounts[dim][0], windows[dim].high + amounts[dim][1]) for dim in padded}
     set_padding(op, {windows[dim].position: both for dim, both in around.items()})
+    if any(between):
+        set_dilation(op, {windows[dim].position: 1 + between[dim] for dim in padded})
     op.operands[0] = pad.operands[0]
     _erase_if_unused(pad)
     return True
@@ -210,14 +221,37 @@ def _reach(op: Any, windows: DimWindows, size: int) -> int:
 # Gradients of pools.
 
 
+@dataclass(frozen=True, slots=True)
+class _ScatterCut:
+    """A dimension of an image and of its windows in `shards` even shards along `axes`.
+
+    Attributes:
+        low: the elements of padding in front of the image, which is padded to `size` elements.
+        windows: the number of windows, with those that are added to even shards.
+        before: the elements of the shard in front of a shard that its windows cover.
+        after: those of the shard behind it.
+    """
+
+    dim: int
+    axes: Axes
+    shards: int
+    low: int
+    size: int
+    windows: int
+    before: int
+    after: int
+
+
 def _split_scatter(op: Any, meshes: Mapping[str, Mesh]) -> bool:
     image, source, initial = op.operands
-    pad, crop = defining_op(image, PAD), _sole_slice(op.results[0])
-    if pad is None or crop is None or not has_static_shapes(op) or not is_zero(initial) or not _adds(op):
+    if not has_static_shapes(op) or not is_zero(initial) or not _adds(op):
         return False
-    image, amounts = pad.operands[0], _around(pad)
-    if any(elements(pad.attributes["interior_padding"])) or not _crops(crop, amounts, image.type.shape):
-        return False
+    pad, crop, amounts, fill = defining_op(image, PAD), None, [(0, 0)] * image.type.rank, initial
+    if pad is not None and not any(elements(pad.attributes["interior_padding"])):
+        crop = _sole_slice(op.results[0])
+        if crop is None or not _crops(crop, _around(pad), pad.operands[0].type.shape):
+            return False
+        image, amounts, fill = pad.operands[0], _around(pad), pad.operands[1]
     found = _common_mesh(image, source, meshes)
     windows = [window_along(op, dim) for dim in range(image.type.rank)]
     if found is None or any((one.low, one.high) != (0, 0) for one in windows):
@@ -227,11 +261,13 @@ def _split_scatter(op: Any, meshes: Mapping[str, Mesh]) -> bool:
     if not cuts or len(cuts) < len(sharded):
         return False
     with ir.InsertionPoint(op), op.location:
-        value = _scattered(op, pad.operands[1], image, amounts, cuts, found[0])
-    crop.results[0].replace_all_uses_with(value)
-    crop.erase()
-    op.erase()
-    _erase_if_unused(pad)
+        value = _scattered(op, fill, image, amounts, cuts, found[0])
+    (op if crop is None else crop).results[0].replace_all_uses_with(value)
+    for one in (crop, op):
+        if one is not None:
+            one.erase()
+    if crop is not None:
+        _erase_if_unused(pad)
     return True
 
 
@@ -263,30 +299,44 @@ def _shards(dim: int, sharding: TensorSharding, mesh: Mesh) -> int:
 
 def _scatter_cut(
     windows: DimWindows, around: tuple[int, int], image: Any, source: Any, sharding: TensorSharding, mesh: Mesh
-) -> _Cut | None:
-    dim, shards = windows.dim, _shards(windows.dim, sharding, mesh)
+) -> _ScatterCut | None:
+    dim, shards, axes = windows.dim, _shards(windows.dim, sharding, mesh), sharding.dim_shardings[windows.dim].axes
     size, count = image.type.shape[dim], source.type.shape[dim]
-    before, after = around[0], windows.extent - windows.stride - around[0]
-    axes = sharding.dim_shardings[dim].axes
-    if size % shards or count % shards or size != count * windows.stride or windows.dilation != 1:
+    if windows.dilation != 1 or min(around) < 0 or _axes_along(source, dim) not in ((), axes):
         return None
-    if _axes_along(source, dim) not in ((), axes) or min(before, after) < 0 or max(before, after) > size // shards:
-        return None
-    return _Cut(dim, axes, shards, before, after)
+    low, covered, step = around[0], max(0, windows.extent - windows.stride), shards * windows.stride
+    if size % step == 0 and count <= size // windows.stride and low < windows.extent:
+        # The windows advance by as many elements as a shard has.
+        after = max(0, covered - low)
+        cut = _ScatterCut(dim, axes, shards, 0, size, size // windows.stride, low, after)
+    else:
+        # Every shard has as many windows, the last ones beyond the image, and the elements that they advance by.
+        steps = -(-max(count * windows.stride, (count - 1) * windows.stride + windows.extent) // step)
+        cut = _ScatterCut(dim, axes, shards, low, steps * step, steps * shards, 0, covered)
+    return None if max(cut.before, cut.after) > cut.size // shards else cut
 
 
 def _scattered(
-    op: Any, fill: Any, image: Any, amounts: Sequence[tuple[int, int]], cuts: Sequence[_Cut], sharding: TensorSharding
+    op: Any,
+    fill: Any,
+    image: Any,
+    amounts: Sequence[tuple[int, int]],
+    cuts: Sequence[_ScatterCut],
+    sharding: TensorSharding,
 ) -> Any:
     """Builds the op on shards with borders; returns its result without the padding of the image."""
     images, sources = (ShardedValue.of(value, sharding.mesh_or_ref) for value in (image, op.operands[1]))
+    shape, zero = image.type.shape, op.operands[2]
     rest = [dim for dim in range(len(amounts)) if dim not in {cut.dim for cut in cuts}]
     for dim in rest:
         images = images.padded(dim, *amounts[dim], fill)
     sizes, strides = (elements(op.attributes[name]) for name in ("window_dimensions", "window_strides"))
     # In reverse order, as each cut shifts the dimensions after it by one.
     for cut in reversed(cuts):
+        images = images.padded(cut.dim, cut.low, cut.size - cut.low - shape[cut.dim], fill)
         images = images.cut(cut.dim, cut.axes, cut.shards).with_borders(cut.dim, cut.before, cut.after, fill)
+        # Windows that are added scatter zeros.
+        sources = sources.padded(cut.dim, 0, cut.windows - sources.value.type.shape[cut.dim], zero)
         sources = sources.cut(cut.dim, cut.axes, cut.shards)
         sizes.insert(cut.dim, 1)
         strides.insert(cut.dim, 1)
@@ -302,7 +352,8 @@ def _scattered(
     scattered.attributes[sdy.SHARDING] = sdy.attribute(TensorShardingPerValue((images.sharding,)))
     total = ShardedValue(scattered.results[0], images.axes, images.mesh)
     for cut in cuts:
-        total = total.with_borders_added(cut.dim, cut.before, cut.after, op.operands[2]).uncut(cut.dim)
+        total = total.with_borders_added(cut.dim, cut.before, cut.after, zero).uncut(cut.dim)
+        total = total.padded(cut.dim, -cut.low, cut.low + shape[cut.dim] - cut.size, zero)
     for dim in rest:
-        total = total.along(dim, amounts[dim][0], amounts[dim][0] + image.type.shape[dim])
+        total = total.along(dim, amounts[dim][0], amounts[dim][0] + shape[dim])
     return total.value
