@@ -18,15 +18,30 @@ func.func @kernel_gradient(%image: tensor<1x8x9x2xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<3x3x2x3xf32>
 }
 
-// Unchanged if shards are uneven,
+// Zeros are added to uneven shards.
 // CHECK-LABEL: func.func @uneven
-// CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
+// CHECK: stablehlo.pad %arg0, {{.*}}high = [0, 2, 0, 0], {{.*}}[{}, {"h"}, {}, {}]{{.*}} -> tensor<1x8x9x2xf32>
+// CHECK: stablehlo.pad %arg1, {{.*}}high = [0, 2, 0, 0], {{.*}}[{}, {"h"}, {}, {}]{{.*}} -> tensor<1x8x9x3xf32>
+// CHECK: stablehlo.convolution
+// CHECK-SAME: (tensor<4x4x9x2xf32>, tensor<4x2x9x3xf32>) -> tensor<3x3x2x3xf32>
 func.func @uneven(%image: tensor<1x6x9x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x6x9x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x2x3xf32> {
   %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x6x9x2xf32>, tensor<1x6x9x3xf32>) -> tensor<3x3x2x3xf32>
   return %0 : tensor<3x3x2x3xf32>
 }
 
-// or if the result, which is reduced, is larger than the tensor that would be gathered.
+// Elements of the image are two places apart, as in the gradient of a transposed convolution. The windows of a shard
+// begin one element before it, at the second of the three places of padding.
+// CHECK-LABEL: func.func @of_transposed
+// CHECK: stablehlo.concatenate {{.*}}, dim = 2 {{.*}}(tensor<1x4x1x1x1xf32>, tensor<1x4x3x1x1xf32>, tensor<1x4x1x1x1xf32>) -> tensor<1x4x5x1x1xf32>
+// CHECK: stablehlo.convolution
+// CHECK-SAME: pad = {{\[\[}}1, 1], [0, 0]], lhs_dilate = [2, 1]
+// CHECK-SAME: (tensor<4x5x1x1xf32>, tensor<4x6x1x3xf32>) -> tensor<6x1x1x3xf32>
+func.func @of_transposed(%image: tensor<1x12x1x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x24x1x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<6x1x1x3xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[3, 3], [0, 0]], lhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x12x1x1xf32>, tensor<1x24x1x3xf32>) -> tensor<6x1x1x3xf32>
+  return %0 : tensor<6x1x1x3xf32>
+}
+
+// Unchanged if the result, which is reduced, is larger than the tensor that would be gathered.
 // CHECK-LABEL: func.func @large_result
 // CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
 func.func @large_result(%image: tensor<1x8x1x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<1x8x1x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x1x32x3xf32> {

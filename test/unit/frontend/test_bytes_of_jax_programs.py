@@ -195,3 +195,50 @@ def test_gradient_of_average_pool(size: int, stride: int, padding: str, rows: in
     x = floats(2, rows, 12, 3)
     updates, spec = floats(*jax.eval_shape(of, x).shape), P(None, "h")
     check(lambda x, updates: jax.vjp(of, x)[1](updates)[0], (x, updates), {"h": 4}, (spec, spec), received)
+
+
+def kernel_gradient(convolve: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of the images, the kernel and updates of a convolution."""
+    return lambda x, kernel, updates: jax.vjp(lambda kernel: convolve(x, kernel), kernel)[1](updates)[0]
+
+
+def all_reduced(kernel: np.ndarray, devices: int) -> int:
+    return 2 * (devices - 1) * kernel.nbytes // devices
+
+
+@pytest.mark.parametrize(
+    ("mesh", "spec", "halos"),
+    [
+        # A row of 2 x 16 x 3 floats from each neighbor.
+        pytest.param({"h": 4}, P(None, "h"), (768, 768), id="rows"),
+        # With `shard`, halos of axes of two devices are sent both ways; columns have the halo of rows.
+        pytest.param({"h": 2, "w": 2}, P(None, "h", "w"), (1248, 624), id="rows and columns"),
+    ],
+)
+def test_kernel_gradient_of_transposed_convolution(mesh: Any, spec: Any, halos: Sequence[int]) -> None:
+    def convolve(x: Any, kernel: Any) -> Any:
+        return jax.lax.conv_transpose(x, kernel, (2, 2), "SAME")
+
+    x, kernel, updates = floats(2, 32, 16, 3), floats(4, 4, 3, 5), floats(2, 64, 32, 5)
+    received = {name: all_reduced(kernel, 4) + one for name, one in zip(("shard", "stablehlo"), halos, strict=True)}
+    check(kernel_gradient(convolve), (x, kernel, updates), mesh, (spec, P(), spec), received)
+
+
+@pytest.mark.parametrize(
+    ("rows", "stride", "padding", "received"),
+    [
+        # Halos of one or two rows of 2 x 16 x 3 floats, and the sum of the kernels.
+        pytest.param(48, 2, "VALID", {"shard": 812 + 384, "stablehlo": 812 + 384}, id="3 by 2"),
+        pytest.param(48, 1, "VALID", {"shard": 812 + 768, "stablehlo": 812 + 768}, id="3 by 1"),
+        pytest.param(46, 1, "SAME", {"shard": 812 + 768, "stablehlo": 924}, id="3 by 1, uneven"),
+    ],
+)
+def test_kernel_gradient_of_uneven_windows(rows: int, stride: int, padding: str, received: Mapping[str, int]) -> None:
+    def convolve(x: Any, kernel: Any) -> Any:
+        of = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=of)
+
+    x, kernel = floats(2, rows, 16, 3), floats(3, 3, 3, 5)
+    updates = floats(*jax.eval_shape(convolve, x, kernel).shape)
+    specs = P(None, "h"), P(), P(None, "h" if padding == "SAME" else None)
+    check(kernel_gradient(convolve), (x, kernel, updates), {"h": 4}, specs, received)

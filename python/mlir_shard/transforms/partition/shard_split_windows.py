@@ -46,10 +46,10 @@ _SLICE = "stablehlo.slice"
 class SplitWindows(Pass):
     """Rewrites gradients of convolutions and of pools as computations on shards with borders of adjacent shards.
 
-    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally. The shards,
-    which have to be even, are moved to the feature dimension, which is contracted, so the result is a partial sum on
-    each device. Otherwise the kernel would be gathered. The rewrite is done if the result has fewer than half the
-    elements that would be gathered.
+    The gradient of a kernel is a convolution whose kernel is as large as its input, both sharded equally. The shards
+    are moved to the feature dimension, which is contracted, so the result is a partial sum on each device. Otherwise
+    the kernel would be gathered. Zeros are added to both for even shards between which the windows advance equally. The
+    rewrite is done if the result has fewer than half the elements that would be gathered.
 
     The gradient of a max pool is a `select_and_scatter` of a padded image, cropped afterwards. The windows of each
     shard scatter into the shard and into its borders, which are then added to the shards to which they belong.
@@ -132,16 +132,30 @@ def _erase_if_unused(*ops: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A dimension of an image in `shards` shards along `axes`.
+    """A dimension of an image in `shards` shards of `size` elements along `axes`, and of a kernel in those of `window`.
 
-    The windows of a shard cover `before` elements of the shard in front of it, and `after` elements of the one behind.
+    The windows of a shard cover the elements from `start` until before `end`, counted from its first one, between
+    `padding` places at both ends.
     """
 
     dim: int
     axes: Axes
     shards: int
-    before: int
-    after: int
+    size: int
+    window: int
+    start: int
+    end: int
+    padding: tuple[int, int]
+
+    @property
+    def before(self) -> int:
+        """The number of elements that are in the shard before."""
+        return max(0, -self.start)
+
+    @property
+    def after(self) -> int:
+        """The number of elements that are in the shard behind."""
+        return max(0, self.end - self.size)
 
 
 def _common_mesh(image: Any, other: Any, meshes: Mapping[str, Mesh]) -> tuple[TensorSharding, Mesh] | None:
@@ -181,15 +195,16 @@ def _split_convolution(op: Any, meshes: Mapping[str, Mesh]) -> bool:
         zero = stablehlo.scalar(0, image.type.element_type)
         images, kernels = (ShardedValue.of(value, found[0].mesh_or_ref) for value in (image, kernel))
         for one, cut in cuts:
-            size, window = image.type.shape[one.dim] // cut.shards, numbers.kernel_spatial_dimensions[one.position]
-            start = cut.before - one.low
+            window = numbers.kernel_spatial_dimensions[one.position]
+            images = images.padded(one.dim, 0, cut.shards * cut.size - image.type.shape[one.dim], zero)
             images = images.cut(one.dim, cut.axes, cut.shards).with_borders(one.dim, cut.before, cut.after, zero)
-            images = images.along(one.dim + 1, start, start + _reach(op, one, size))
+            images = images.along(one.dim + 1, cut.before + cut.start, cut.before + cut.end)
             images = images.in_features(one.dim, numbers.input_feature_dimension)
+            kernels = kernels.padded(window, 0, cut.shards * cut.window - kernel.type.shape[window], zero)
             kernels = kernels.cut(window, cut.axes, cut.shards)
             kernels = kernels.in_features(window, numbers.kernel_input_feature_dimension)
     op.operands[0], op.operands[1] = images.value, kernels.value
-    set_padding(op, {one.position: (0, 0) for one, _ in cuts})
+    set_padding(op, {one.position: cut.padding for one, cut in cuts})
     return True
 
 
@@ -199,23 +214,23 @@ def _window_cut(op: Any, windows: DimWindows, kernel_dim: int, sharding: TensorS
     shards = of_dim.sharded_size(mesh)
     size, window = image.type.shape[windows.dim], kernel.type.shape[kernel_dim]
     is_reversed = "window_reversal" in op.attributes and op.attributes["window_reversal"][windows.position]
-    if shards == 1 or size % shards or window % shards or windows.dilation != 1 or is_reversed:
+    if shards == 1 or is_reversed or _axes_along(kernel, kernel_dim) not in ((), of_dim.axes):
         return None
-    size, window = size // shards, window // shards
-    if _axes_along(kernel, kernel_dim) not in ((), of_dim.axes) or size != window * _kernel_dilation(op, windows):
+    step = op.attributes["rhs_dilation"][windows.position] if "rhs_dilation" in op.attributes else 1
+    size = -(-max(size, -(-window * step // windows.dilation)) // shards)
+    while size * windows.dilation % step:
+        size += 1
+    places = size * windows.dilation
+    # Otherwise it is not a gradient, whose windows advance over the image as the elements of the kernel do.
+    if 2 * window * step <= places * shards:
         return None
-    before, after = max(0, windows.low), max(0, _reach(op, windows, size) - windows.low - size)
-    return None if max(before, after) > size else _Cut(windows.dim, of_dim.axes, shards, before, after)
-
-
-def _kernel_dilation(op: Any, windows: DimWindows) -> int:
-    return op.attributes["rhs_dilation"][windows.position] if "rhs_dilation" in op.attributes else 1
-
-
-def _reach(op: Any, windows: DimWindows, size: int) -> int:
-    """Returns the number of elements of the image that all windows of a kernel's shard, dilated to `size`, cover."""
-    results = op.results[0].type.shape[windows.result_dim]
-    return (results - 1) * windows.stride + size - _kernel_dilation(op, windows) + 1
+    # The places that all windows of the kernel's shard cover, from the first place of the image's shard on.
+    first = -windows.low
+    last = first + (op.results[0].type.shape[windows.result_dim] - 1) * windows.stride + places - step + 1
+    start, end = -(-first // windows.dilation), -(-last // windows.dilation)
+    padding = start * windows.dilation - first, last - (end - 1) * windows.dilation - 1
+    cut = _Cut(windows.dim, of_dim.axes, shards, size, places // step, start, end, padding)
+    return None if start >= end or max(cut.before, cut.after) > size else cut
 
 
 # Gradients of pools.
