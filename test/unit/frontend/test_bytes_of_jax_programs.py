@@ -242,3 +242,36 @@ def test_kernel_gradient_of_uneven_windows(rows: int, stride: int, padding: str,
     updates = floats(*jax.eval_shape(convolve, x, kernel).shape)
     specs = P(None, "h"), P(), P(None, "h" if padding == "SAME" else None)
     check(kernel_gradient(convolve), (x, kernel, updates), {"h": 4}, specs, received)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize(
+    ("mesh", "batch", "sequence", "length"),
+    [
+        pytest.param({"d": 2, "s": 2}, "d", "s", 32, id="batch and sequence"),
+        pytest.param({"s": 2, "t": 2}, None, ("s", "t"), 32, id="two axes"),
+        pytest.param({"s": 4}, None, "s", 30, id="uneven"),
+    ],
+)
+def test_updates_at_positions_of_a_batch(mesh: Any, batch: Any, sequence: Any, length: int, steps: int) -> None:
+    def update(cache: Any, keys: Any, positions: Any) -> Any:
+        of_one = lambda cache, keys, start: jax.lax.dynamic_update_slice(cache, keys, (start, 0))  # noqa: E731
+        return jax.vmap(of_one)(cache, keys, positions)
+
+    # Within a shard, across the boundary of two, and too far at the end.
+    positions = np.array([0, length // 4 - 1, length - 2, length + 5], np.int32)
+    arguments = floats(4, length, 6), floats(4, steps, 6), positions
+    spec = P(batch, sequence)
+    check(update, arguments, mesh, (spec, P(batch), P(batch)), 0, out_shardings=spec)
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip"])
+def test_windows_of_a_scatter(mode: str) -> None:
+    numbers = jax.lax.ScatterDimensionNumbers((0, 2), (), (1, 0))
+
+    def add(x: Any, indices: Any, updates: Any) -> Any:
+        return jax.lax.scatter_add(x, indices, updates, numbers, mode=mode)
+
+    # The first windows are inside of the array, and the others are not.
+    indices = np.array([[0, 0], [3, 2], [9, 14], [5, 7], [11, 3], [-1, 3], [4, 15]], np.int32)
+    check(add, (floats(16, 12), indices, floats(3, 7, 2)), {"a": 2, "b": 2}, (P("a", "b"), P(), P()), 0)

@@ -46,7 +46,8 @@ def shard_spmdize(
         remarks_above=bound,
         verify_repetition=verify,
     )
-    split = f"shard-reshape-parts,shard-split-windows,{step('shard-split-reductions', collectives=collectives)}"
+    split = "shard-reshape-parts,shard-split-windows,shard-split-scatters,"
+    split += step("shard-split-reductions", collectives=collectives)
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
     collective = step(
