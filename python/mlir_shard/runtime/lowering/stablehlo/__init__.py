@@ -2,5 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rewrites operations of StableHLO that the host does not lower to operations that it lowers.
 
-`operations` lists them all; `element_loops`, `sorting` and `linear_algebra` rewrite those that become loops.
+`operations` lists them all; `element_loops`, `sorting` and `linear_algebra` rewrite those that become loops, and
+`by_element_type` those that the host lowers for other element types.
 """
