@@ -39,12 +39,19 @@ class Case:
 
 
 def case(
-    seed: int, index: int, dialects: Sequence[str], *, is_compiled: bool = False, scale: Scale = generate.SMALL
+    seed: int,
+    index: int,
+    dialects: Sequence[str],
+    *,
+    is_compiled: bool = False,
+    is_neutral: bool = False,
+    scale: Scale = generate.SMALL,
 ) -> Case:
     """Returns the program `index` of a seed; the dialects alternate. For other arguments see `generate`."""
     name, dialect = f"{seed}/{index}", dialects[index % len(dialects)]
     is_single = dialect not in _FLOAT or Random(f"{name}/floats").random() < _IN_F32
-    return Case(name, dialect, generate.program(name, dialect, is_compiled=is_compiled, scale=scale), is_single, seed)
+    program = generate.program(name, dialect, is_compiled=is_compiled, is_neutral=is_neutral, scale=scale)
+    return Case(name, dialect, program, is_single, seed)
 
 
 def op_kinds(text: str) -> Counter[str]:

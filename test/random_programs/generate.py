@@ -111,6 +111,10 @@ _DEEPEST = 2
 
 STABLEHLO, LINALG, TOSA = "stablehlo", "linalg", "tosa"
 DIALECTS = (STABLEHLO, LINALG, TOSA)
+_NEUTRAL: dict[Kind, Kind] = {
+    ordering.reduce: partial(ordering.reduce, is_neutral=True),
+    ordering.reduce_window: partial(ordering.reduce_window, is_neutral=True),
+}
 # These contain collectives of StableHLO.
 _NOT_COMPILED: frozenset[Kind] = frozenset({ending.manual_sum})
 _LINALG: dict[Kind, int] = {
@@ -205,9 +209,14 @@ class Kinds:
     scale: Scale
 
     @staticmethod
-    def of(dialect: str, *, is_compiled: bool, scale: Scale = SMALL) -> Kinds:
-        """Returns the operations of a dialect, all or only those that can be compiled to machine code."""
+    def of(dialect: str, *, is_compiled: bool, is_neutral: bool = False, scale: Scale = SMALL) -> Kinds:
+        """Returns the operations of a dialect, all or only those that can be compiled to machine code.
+
+        With `is_neutral` all reductions of StableHLO begin with a neutral value.
+        """
         plain = {STABLEHLO: {**_ELEMENTWISE, **_MOVING, **_COMPUTING}, LINALG: _LINALG, TOSA: _TOSA}[dialect] | _SDY
+        if is_neutral:
+            plain = {_NEUTRAL.get(kind, kind): weight for kind, weight in plain.items()}
         if dialect != STABLEHLO:
             return Kinds(plain, {}, {sdy.group: 2}, scale)
         kept = {kind: weight for kind, weight in _AT_TOP.items() if not is_compiled or kind not in _NOT_COMPILED}
@@ -261,10 +270,17 @@ def _function(module: Module, name: str, kinds: Kinds, *, arguments: int, length
     return Function(name, taken, tuple(statements), tied)
 
 
-def program(seed: str, dialect: str = STABLEHLO, *, is_compiled: bool = False, scale: Scale = SMALL) -> Program:
+def program(
+    seed: str,
+    dialect: str = STABLEHLO,
+    *,
+    is_compiled: bool = False,
+    is_neutral: bool = False,
+    scale: Scale = SMALL,
+) -> Program:
     """Returns the program of a seed, which is deterministic. Seeds are independent of each other."""
     random = Random(seed)
-    kinds = Kinds.of(dialect, is_compiled=is_compiled, scale=scale)
+    kinds = Kinds.of(dialect, is_compiled=is_compiled, is_neutral=is_neutral, scale=scale)
     annotations = Annotations(random, scale.meshes, unreduced=0.0, axes_per_dim=scale.axes_per_dim)
     module = Module(random, annotations, numeric.literal)
     if random.random() < 0.3:

@@ -20,9 +20,9 @@ MOST_FACTORS = 64
 """The maximum number of factors: whether a longer product overflows depends on the order of its factors."""
 
 
-def _initial(scope: Scope, name: str) -> Value:
-    """Returns the initial value of a reduction, usually the neutral one in a form that is valid for all floats."""
-    if scope.chance(0.3):
+def _initial(scope: Scope, name: str, *, is_neutral: bool) -> Value:
+    """Returns the initial value of a reduction: the neutral one in a form that is valid for all floats, or another."""
+    if scope.chance(0.3) and not is_neutral:
         return scope.of_type(())
     neutral = _NEUTRAL[name]
     if neutral.startswith("0x"):
@@ -37,8 +37,11 @@ def _extreme(scope: Scope, literal: str) -> Value:
     return value
 
 
-def reduce(scope: Scope) -> None:
-    """Reduces one tensor, or two at once, along some dimensions, with the same operation for both."""
+def reduce(scope: Scope, *, is_neutral: bool = False) -> None:
+    """Reduces one tensor, or two at once, along some dimensions, with the same operation for both.
+
+    With `is_neutral` initial values are neutral: how often others are combined is not specified.
+    """
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None:
         return
@@ -49,7 +52,7 @@ def reduce(scope: Scope) -> None:
     if name == "multiply" and prod(value.shape[dim] for dim in dims) > MOST_FACTORS:
         name = "add"
     region = combiner(scope, name, ["f32"] * count)
-    initial = [_initial(scope, name) for _ in values]
+    initial = [_initial(scope, name, is_neutral=is_neutral) for _ in values]
     scope.op("reduce", [*values, *initial], [(shape, "f32")] * count, f"dimensions = {array(dims)}", [region])
 
 
@@ -133,12 +136,14 @@ def _window(scope: Scope, shape: Shape) -> tuple[str, Shape] | None:
     return properties, tuple(counts)
 
 
-def reduce_window(scope: Scope) -> None:
+def reduce_window(scope: Scope, *, is_neutral: bool = False) -> None:
+    """Reduces windows; `is_neutral` as for `reduce`."""
     value = scope.pick(lambda one: len(one.shape) > 0)
     if value is None or (window := _window(scope, value.shape)) is None:
         return
     name = scope.random.choice([*_NEUTRAL])
-    scope.op("reduce_window", [value, _initial(scope, name)], [(window[1], "f32")], window[0], [combiner(scope, name)])
+    initial = _initial(scope, name, is_neutral=is_neutral)
+    scope.op("reduce_window", [value, initial], [(window[1], "f32")], window[0], [combiner(scope, name)])
 
 
 def cumulative(scope: Scope) -> None:

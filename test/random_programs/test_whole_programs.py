@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 from runtime.local_program import needs_jax
 
 from mlir_shard.runtime.program import Lowered
-from random_programs import generate, ranks_engine
-from random_programs.cases import case
+from random_programs import ranks_engine
 from random_programs.execution import INVALID, MISMATCH, RIGHT
-from random_programs.whole_programs import outcome, reference
+from random_programs.generate import SMALL_AXES, Scale
+from random_programs.whole_programs import outcome, program, reference
+
+BOOLS = ("true", "false")
 
 PROGRAM = """
 func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
@@ -24,12 +27,33 @@ func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {
 
 
 @needs_jax
-def test_programs_by_llvm_and_by_xla() -> None:
-    cases = [case(0, number, (generate.STABLEHLO,), is_compiled=True) for number in range(8)]
+@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
+def test_programs_by_llvm_and_by_xla(is_large: bool) -> None:
+    scale = Scale.of(1, SMALL_AXES, is_large=is_large)
+    cases = [program(0, number, scale) for number in range(8)]
     with reference() as xla:
         kinds = [outcome(one.text(), one.seed, xla).kind for one in cases]
     assert set(kinds) <= {RIGHT, INVALID}
     assert kinds.count(RIGHT) >= 6
+
+
+def test_reductions_begin_with_neutral_values() -> None:
+    reductions = re.compile(r'"stablehlo\.reduce(?:_window)?"\(%\w+, (%\w+)\)')
+    for number in range(60):
+        text = program(0, number).text()
+        for initial in reductions.findall(text):
+            constant = re.search(rf'{initial} = "stablehlo\.constant"\(\) <\{{value = dense<(\S+)>', text)
+            assert constant is not None
+            assert constant[1] in {
+                "0.0",
+                "1.0",
+                "-1.0e38",
+                "1.0e38",
+                "0",
+                "-1",
+                *map(str, (-(2**31), 2**31 - 1)),
+                *BOOLS,
+            }
 
 
 @needs_jax
