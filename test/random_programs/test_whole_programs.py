@@ -14,7 +14,7 @@ from mlir_shard.runtime.program import Lowered
 from random_programs import ranks_engine
 from random_programs.execution import INVALID, MISMATCH, RIGHT
 from random_programs.generate import SMALL_AXES, Scale
-from random_programs.whole_programs import outcome, program, reference
+from random_programs.whole_programs import outcome, program, random_values, reference
 
 BOOLS = ("true", "false")
 
@@ -32,7 +32,7 @@ def test_programs_by_llvm_and_by_xla(is_large: bool) -> None:
     scale = Scale.of(1, SMALL_AXES, is_large=is_large)
     cases = [program(0, number, scale) for number in range(8)]
     with reference() as xla:
-        kinds = [outcome(one.text(), one.seed, xla).kind for one in cases]
+        kinds = [outcome(one.text(), random_values(one.seed), xla).kind for one in cases]
     assert set(kinds) <= {RIGHT, INVALID}
     assert kinds.count(RIGHT) >= 6
 
@@ -64,4 +64,4 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     lower = ranks_engine.lower
     monkeypatch.setattr(ranks_engine, "lower", lower_wrongly)
     with reference() as xla:
-        assert outcome(PROGRAM, 0, xla).kind == MISMATCH
+        assert outcome(PROGRAM, random_values(0), xla).kind == MISMATCH
