@@ -74,6 +74,15 @@ func.func @others(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<8x6xbf16>
   return %1, %0, %3, %5, %7, %9 : tensor<12x6xf32>, tensor<12x8xf32>, tensor<2x6xf32>, tensor<2x6xbf16>, tensor<24x6xf32>, tensor<12x8xf32>
 }
 
+// Unchanged: a sum of i1 is a disjunction in StableHLO.
+// CHECK-LABEL: func.func @booleans
+// CHECK-NOT: shard.shift
+func.func @booleans(%a: tensor<4x3xi1>, %b: tensor<9x6xi1>) -> tensor<4x6xi1> {
+  %0 = shard.all_gather %a on @grid grid_axes = [0] gather_axis = 1 : tensor<4x3xi1> -> tensor<4x9xi1>
+  %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0] : (tensor<4x9xi1>, tensor<9x6xi1>) -> tensor<4x6xi1>
+  return %1 : tensor<4x6xi1>
+}
+
 // Messages have megabytes, and the computation takes about as long.
 // CHECK-LABEL: func.func @large
 // COST-LABEL: func.func @large
