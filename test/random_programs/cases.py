@@ -15,7 +15,7 @@ from differential.program import Program
 from random_programs import generate
 from random_programs.generate import Scale
 
-_OP = re.compile(r'(?:^|= |^\s*)"?((?:arith|func|linalg|sdy|stablehlo|tensor|tosa)\.\w+)', re.MULTILINE)
+_OP = re.compile(r'(?:^|= |^\s*)"?((?:arith|chlo|func|linalg|sdy|stablehlo|tensor|tosa)\.\w+)', re.MULTILINE)
 _MESH = re.compile(r"sdy\.mesh @m = <\[(.*?)\]>")
 # In StableHLO a few attributes are f32 for tensors of any type.
 _FLOAT = {generate.STABLEHLO: re.compile(r"(?<=[x<])f32\b"), generate.LINALG: re.compile(r"f32\b")}

@@ -26,6 +26,7 @@ from random_programs import numeric_ops as numeric
 from random_programs import ordering_ops as ordering
 from random_programs import region_ops as ending
 from random_programs import tosa_ops as tosa
+from random_programs import typed_ops as typed
 
 MESHES: tuple[Axes, ...] = (
     {"a": 2},
@@ -56,6 +57,7 @@ _ELEMENTWISE: dict[Kind, int] = {
     elementwise.complex_numbers: 1,
     numeric.clamp: 1,
     numeric.integer: 3,
+    numeric.shift_right: 1,
     numeric.narrow: 1,
     numeric.bitcast: 1,
     numeric.constant: 3,
@@ -77,6 +79,7 @@ _MOVING: dict[Kind, int] = {
     indexed.gather: 3,
     indexed.scatter: 3,
     indexed.counting_gather: 1,
+    typed.moved: 3,
 }
 _COMPUTING: dict[Kind, int] = {
     contraction.dot_general: 6,
@@ -88,11 +91,20 @@ _COMPUTING: dict[Kind, int] = {
     ordering.arg_max: 1,
     ordering.reduce_window: 3,
     ordering.cumulative: 2,
+    ordering.reduce_differently: 1,
+    ordering.mapped: 1,
     ordering.sort: 2,
+    ordering.sort_by_keys: 1,
+    ordering.top_k: 1,
     ordering.batch_norm: 1,
+    ordering.batch_norm_training: 1,
     ordering.matrix: 2,
     ordering.random_bits: 1,
     contraction.fft: 1,
+    typed.product: 2,
+    typed.complex_product: 1,
+    typed.convolution: 2,
+    typed.reduction: 2,
 }
 _SDY: dict[Kind, int] = {
     sdy.constraint: 4,

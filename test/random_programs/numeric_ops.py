@@ -121,6 +121,18 @@ def integer(scope: Scope) -> None:
         scope.converted(scope.values[-1], "f32")
 
 
+def shift_right(scope: Scope) -> None:
+    """Shifts integers to the right, filled with the sign or with zeros."""
+    if value := scope.pick():
+        element = scope.random.choice(["i32", "i8", "ui16", "i64"])
+        one = scope.converted(value, element)
+        (many,) = scope.op("abs", [value], [(value.shape, "f32")])
+        count = scope.converted(many, element)
+        name = "shift_right_logical" if element[0] == "u" or scope.chance(0.5) else "shift_right_arithmetic"
+        scope.op(name, [one, count], [(value.shape, element)])
+        scope.converted(scope.values[-1], "f32")
+
+
 def narrow(scope: Scope) -> None:
     """Converts to a narrower float and back, with an operation in between."""
     if value := scope.pick():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from differential.program import Shape, Statement, Value
@@ -91,29 +92,32 @@ def arg_max(scope: Scope) -> None:
     inner = scope.inner(isolated=True)
     left, left_at, right, right_at = (inner.define((), element) for element in ("f32", "i32", "f32", "i32"))
 
-    def compare(direction: str, one: Value, other: Value) -> Value:
-        result = inner.define((), "i1")
-        text = f'"stablehlo.compare"({one.name}, {other.name}) <{{{_COMPARE.format(direction)}}}>'
-        inner.statements.append(Statement((result,), (f"{text} : ({one.type}, {other.type}) -> {result.type}",)))
-        return result
-
-    def combine(name: str, operands: list[Value], element: str) -> Value:
-        result = inner.define((), element)
-        names, types = ", ".join(one.name for one in operands), ", ".join(one.type for one in operands)
-        inner.statements.append(Statement((result,), (f'"stablehlo.{name}"({names}) : ({types}) -> {result.type}',)))
-        return result
-
-    same, earlier = compare("EQ", left, right), compare("LT", left_at, right_at)
-    is_left = combine("or", [compare("GT", left, right), combine("and", [same, earlier], "i1")], "i1")
+    same, earlier = _compared(inner, "EQ", left, right), _compared(inner, "LT", left_at, right_at)
+    both = _combined(inner, "and", [same, earlier], "i1")
+    is_left = _combined(inner, "or", [_compared(inner, "GT", left, right), both], "i1")
     returned = [
-        combine("select", [is_left, left, right], "f32"),
-        combine("select", [is_left, left_at, right_at], "i32"),
+        _combined(inner, "select", [is_left, left, right], "f32"),
+        _combined(inner, "select", [is_left, left_at, right_at], "i32"),
     ]
     region = inner.body("stablehlo.return", returned, [left, left_at, right, right_at])
     shape = tuple(size for one, size in enumerate(value.shape) if one != dim)
     initial = [_extreme(scope, "-1.0e38"), scope.constant((), "i32", "2147483647")]
     operands, dims = [value, index, *initial], f"dimensions = {array([dim])}"
     scope.op("reduce", operands, [(shape, "f32"), (shape, "i32")], dims, [region])
+
+
+def _compared(inner: Scope, direction: str, one: Value, other: Value) -> Value:
+    """Appends a comparison of scalars to a region."""
+    return _combined(inner, "compare", [one, other], "i1", f" <{{{_COMPARE.format(direction)}}}>")
+
+
+def _combined(inner: Scope, name: str, operands: Sequence[Value], element: str, properties: str = "") -> Value:
+    """Appends an operation on scalars to a region, without a sharding."""
+    result = inner.define((), element)
+    names, types = ", ".join(one.name for one in operands), ", ".join(one.type for one in operands)
+    text = f'"stablehlo.{name}"({names}){properties} : ({types}) -> {result.type}'
+    inner.statements.append(Statement((result,), (text,)))
+    return result
 
 
 def _window(scope: Scope, shape: Shape) -> tuple[str, Shape] | None:
@@ -177,6 +181,89 @@ def sort(scope: Scope) -> None:
     region = inner.body("stablehlo.return", [smaller], arguments)
     properties = f"dimension = {scope.random.randrange(len(value.shape))} : i64, is_stable = true"
     scope.op("sort", values, [(value.shape, "f32")] * len(values), properties, [region])
+
+
+def sort_by_keys(scope: Scope) -> None:
+    """Sorts a tensor and the positions in it by two keys: an integer, of which many are equal, and then a float."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    dim = scope.random.randrange(len(value.shape))
+    key = scope.converted(value, scope.random.choice(["i32", "i8", "ui16"]))
+    (position,) = scope.op("iota", [], [(value.shape, "i32")], f"iota_dimension = {dim} : i64")
+    operands = [key, scope.alike(value), position]
+    inner = scope.inner(isolated=True)
+    arguments = [inner.define((), one.element) for one in operands for _ in range(2)]
+    first, second = scope.random.choice(["LT", "GT"]), scope.random.choice(["LT", "GT"])
+    same, is_before = (_compared(inner, direction, *arguments[:2]) for direction in ("EQ", first))
+    later = _combined(inner, "and", [same, _compared(inner, second, *arguments[2:4])], "i1")
+    smaller = _combined(inner, "or", [is_before, later], "i1")
+    region = inner.body("stablehlo.return", [smaller], arguments)
+    results = [(one.shape, one.element) for one in operands]
+    made = scope.op("sort", operands, results, f"dimension = {dim} : i64, is_stable = true", [region])
+    scope.converted(made[scope.random.choice([0, 2])], "f32")
+
+
+def top_k(scope: Scope) -> None:
+    """Returns the largest elements along the last dimension and their positions."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    shape = (*value.shape[:-1], scope.random.randint(1, value.shape[-1]))
+    largest, position = scope.define(shape), scope.define(shape, "i32")
+    text = (
+        f'"chlo.top_k"({value.name}) <{{k = {shape[-1]} : i64}}> : ({value.type}) -> ({largest.type}, {position.type})'
+    )
+    scope.add([largest, position], text)
+    scope.converted(position, "f32")
+
+
+def reduce_differently(scope: Scope) -> None:
+    """Reduces floats and integers at once, by different operations."""
+    value = scope.pick(lambda one: len(one.shape) > 0)
+    if value is None:
+        return
+    other = scope.converted(scope.alike(value), "i32")
+    dims, shape = _reduced(scope, value.shape)
+    names = scope.random.choice(["add", "maximum", "minimum"]), scope.random.choice([*_NEUTRAL_INTEGERS])
+    inner = scope.inner(isolated=True)
+    left, left_integer, right, right_integer = (inner.define((), element) for element in ("f32", "i32", "f32", "i32"))
+    one = _combined(inner, names[0], [left, right], "f32")
+    two = _combined(inner, names[1], [left_integer, right_integer], "i32")
+    region = inner.body("stablehlo.return", [one, two], [left, left_integer, right, right_integer])
+    initial = [_initial(scope, names[0], is_neutral=True), scope.constant((), "i32", _NEUTRAL_INTEGERS[names[1]])]
+    scope.values.remove(initial[1])
+    results = [(shape, "f32"), (shape, "i32")]
+    scope.op("reduce", [value, other, *initial], results, f"dimensions = {array(dims)}", [region])
+
+
+def mapped(scope: Scope) -> None:
+    """Maps a computation on scalars over two tensors."""
+    if value := scope.pick():
+        inner = scope.inner(isolated=True)
+        left, right = inner.define(()), inner.define(())
+        both = _combined(inner, "multiply", [left, right], "f32")
+        result = _combined(inner, scope.random.choice(["sine", "abs", "floor"]), [both], "f32")
+        region = inner.body("stablehlo.return", [result], [left, right])
+        dims = f"dimensions = {array(range(len(value.shape)))}"
+        scope.op("map", [value, scope.alike(value)], [(value.shape, "f32")], dims, [region])
+
+
+def batch_norm_training(scope: Scope) -> None:
+    """Normalizes by the statistics of a tensor, or returns the gradients of that."""
+    value = scope.pick(lambda one: len(one.shape) > 1)
+    if value is None:
+        return
+    feature = scope.random.randrange(len(value.shape))
+    vector = ((value.shape[feature],), "f32")
+    properties = f"epsilon = 0.1 : f32, feature_index = {feature} : i64"
+    scale, other = scope.of_type(vector[0]), scope.of_type(vector[0])
+    results = [(value.shape, "f32"), vector, vector]
+    if scope.chance(0.5):
+        scope.op("batch_norm_training", [value, scale, other], results, properties)
+    else:
+        variance = positive(scope, scope.of_type(vector[0]))
+        scope.op("batch_norm_grad", [value, scale, other, variance, scope.alike(value)], results, properties)
 
 
 def batch_norm(scope: Scope) -> None:

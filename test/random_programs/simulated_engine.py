@@ -13,8 +13,7 @@ from mlir_shard import host
 from mlir_shard.host import ir
 from mlir_shard.runtime import arrays
 from mlir_shard.runtime.arrays import Array
-from mlir_shard.runtime.launch.jit import Executable
-from mlir_shard.runtime.launch.libraries import blas
+from mlir_shard.runtime.launch.jit import Executable, library_addresses
 from mlir_shard.runtime.launch.libraries.array_calls import ArrayFunctions
 from mlir_shard.runtime.program import Lowered, Program
 from random_programs.contexts import context
@@ -53,5 +52,5 @@ class _Executable(Executable):
         self._functions = world.functions()
         for name, function in self._functions.items():
             self._engine.register_runtime(name, function)
-        for symbol, address in (self._array_calls.addresses | blas.addresses(text)).items():
+        for symbol, address in (self._array_calls.addresses | library_addresses(text)).items():
             self._engine.raw_register_runtime(symbol, ctypes.c_void_p(address))

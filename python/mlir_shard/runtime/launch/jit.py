@@ -43,6 +43,15 @@ def _keep_freed_memory() -> None:
         libc.mallopt(_TRIM_THRESHOLD, -1)
 
 
+def library_addresses(text: str) -> dict[str, int]:
+    """Returns the addresses of the library functions that a program calls, by their symbols."""
+    return {
+        symbol: address
+        for of_library in (blas, narrow_gemm, vector_math)
+        for symbol, address in of_library.addresses(text).items()
+    }
+
+
 class Executable:
     """A program in machine code.
 
@@ -70,9 +79,7 @@ class Executable:
             _check_implementation(program.text, process)
         libraries = [process.path] if process else []
         self._array_calls = ArrayFunctions(program.text)
-        addresses = dict(self._array_calls.addresses)
-        for of_library in (blas, narrow_gemm, vector_math):
-            addresses |= of_library.addresses(program.text)
+        addresses = self._array_calls.addresses | library_addresses(program.text)
         code = program.lowered.code or (shared.take() if shared else None)
         if not code:
             code = b""
