@@ -8,7 +8,6 @@ from differential.sides import Shardy
 from explained_programs.shardy_steps import OF_FUNCTION, Agreement, agreement
 from random_programs.generate import Scale, program
 
-
 SWAPPED = """
 sdy.mesh @m = <["a"=4, "b"=2]>
 func.func @main(%n: tensor<i32>, %x: tensor<24x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"a", ?}, {?}]>},
