@@ -188,6 +188,12 @@ def pointwise_but(
     return RuleBuilder.for_op(op).add_pointwise(shape_of(op.operands[0].type), dims, type_, blocked=blocked).build()
 
 
+def ordered_along_last(op: Any) -> OpShardingRule:
+    """Returns the rule of an op that orders elements along the last dimension, and keeps all of them or some."""
+    last = (rank_of(op.operands[0].type) - 1,)
+    return pointwise_but(op, last, FactorType.NEED_REPLICATION, blocked=last)
+
+
 def resized(op: Any, changed: FactorType, *, blocked: bool = False, related: int | None = None) -> OpShardingRule:
     """Returns the rule of an op from its first operand to its first result, see `RuleBuilder.add_resized`."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)

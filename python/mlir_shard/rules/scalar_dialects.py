@@ -12,11 +12,11 @@ from typing import Any
 from mlir_shard.host import ir
 from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.rules.builder import RuleBuilder, resized, shape_of
+from mlir_shard.rules.builder import RuleBuilder, ordered_along_last, shape_of
 from mlir_shard.rules.elementwise import is_elementwise, register_elementwise
 from mlir_shard.rules.partition import Blocks, count_once, neutral_initial_values, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleOptions, sharding_rule, without_rule
-from mlir_shard.sharding.rule import FactorType, OpShardingRule
+from mlir_shard.sharding.rule import OpShardingRule
 
 register_elementwise("arith.*")
 without_rule("arith.constant", because="it has no operands: its users determine its sharding")
@@ -81,7 +81,7 @@ def broadcasting(op: Any, options: RuleOptions) -> OpShardingRule:
 @sharding_rule("chlo.top_k")
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule:
     """Returns the rule of a top-k: the last dimension, of which the largest elements are taken, must be replicated."""
-    return resized(op, FactorType.NEED_REPLICATION, blocked=True)
+    return ordered_along_last(op)
 
 
 register_elementwise("sdy.sharding_constraint")

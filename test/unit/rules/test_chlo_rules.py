@@ -22,6 +22,12 @@ from rules.modules import rule_of
             "([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication=j blocked_propagation=j",
         ),
         (
+            # All elements are taken, in another order.
+            "%a: tensor<4x8xf32>",
+            "%0, %1 = chlo.top_k(%a, k = 8) : tensor<4x8xf32> -> (tensor<4x8xf32>, tensor<4x8xi32>)",
+            "([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication=j blocked_propagation=j",
+        ),
+        (
             # Shapes are aligned at the last dimension, and broadcast along the first.
             "%a: tensor<1x8xf32>, %b: tensor<4x8xf32>",
             "%0 = chlo.broadcast_add %a, %b : (tensor<1x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>",

@@ -57,6 +57,12 @@ def call(target: str, operands: list[str], results: list[str]) -> str:
             "([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication=j blocked_propagation=j",
         ),
         (
+            "mhlo.topk",
+            ["4x8"],
+            ["4x8", "4x8"],
+            "([i, j])->([i, j], [i, j]) {i=4, j=8} need_replication=j blocked_propagation=j",
+        ),
+        (
             "ApproxTopK",
             ["4x8", "4x8", "", ""],
             ["4x2", "4x2"],

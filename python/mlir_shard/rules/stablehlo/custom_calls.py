@@ -14,7 +14,7 @@ from mlir_shard.ir.editing import functions
 from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.replica_groups import REPLICA_GROUPS, lists_of
 from mlir_shard.ir.stablehlo import call_target
-from mlir_shard.rules.builder import Dims, RuleBuilder, pointwise, resized, shape_of
+from mlir_shard.rules.builder import Dims, RuleBuilder, ordered_along_last, pointwise, shape_of
 from mlir_shard.rules.elementwise import elementwise
 from mlir_shard.rules.partition import Blocks, PartitionError, partition_rule, set_result_types
 from mlir_shard.rules.registry import RuleFunction, RuleOptions, sharding_rule
@@ -93,10 +93,8 @@ def qr(op: Any, options: RuleOptions) -> OpShardingRule | None:
 
 @sharding_rule(*calls_of("mhlo.topk"))
 def top_k(op: Any, options: RuleOptions) -> OpShardingRule | None:
-    """Returns the rule of a top-k: the dimension of which the largest elements are taken must be replicated."""
-    if not _is_call(op, 1, 2):
-        return None
-    return resized(op, FactorType.NEED_REPLICATION, blocked=True)
+    """Returns the rule of a top-k: the last dimension, of which the largest elements are taken, must be replicated."""
+    return ordered_along_last(op) if _is_call(op, 1, 2) else None
 
 
 @sharding_rule(*calls_of("ApproxTopK", "PartialReduce"))
