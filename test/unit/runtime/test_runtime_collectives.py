@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime.local_program import needs_mpich, run_local
 
-from mlir_shard.runtime.arrays import Array
+import mlir_shard as ms
+from mlir_shard.runtime.arrays import Array, numpy_dtype
 
 pytestmark = needs_mpich
 
@@ -160,3 +162,33 @@ def test_ranks_of_the_processes_are_positions_in_the_grid() -> None:
       %0 = tensor.from_elements %i, %j, %k : tensor<3xindex>"""
     returned = run_local((2, 3), "1xf32", body, ["3xindex"], [np.zeros(1, np.float32)] * 6)
     assert [list(of_rank[0]) for of_rank in returned] == [[rank // 3, rank % 3, rank] for rank in range(6)]
+
+
+@pytest.mark.parametrize("element_type", ["i2", "i4", "ui2", "ui4"])
+def test_integers_of_less_than_a_byte_are_moved_and_reduced(element_type: str) -> None:
+    type_ = f"tensor<12x8x{element_type}>"
+    results = [
+        f"%r{place} = stablehlo.reduce(%x init: %z) applies stablehlo.{name} across dimensions = [1] :"
+        f" ({type_}, tensor<{element_type}>) -> tensor<12x{element_type}>"
+        for place, name in enumerate(("add", "maximum", "minimum", "xor"))
+    ]
+    newline = "\n      "
+    reduced = ", ".join([f"tensor<12x{element_type}>"] * 4)
+    text = f"""
+    sdy.mesh @m = <["x"=2]>
+    func.func @main(%x: {type_} {{sdy.sharding = #sdy.sharding<@m, [{{}}, {{"x"}}]>}}) -> ({type_}, {reduced}) {{
+      %z = stablehlo.constant dense<0> : tensor<{element_type}>
+      {newline.join(results)}
+      %t = stablehlo.reverse %x, dims = [1] : {type_}
+      return %t, %r0, %r1, %r2, %r3 : {type_}, {reduced}
+    }}"""
+    dtype = numpy_dtype(element_type)
+    least, most = int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max)
+    numbers = np.random.default_rng(0).integers(least, most + 1, (12, 8))
+    reverse, added, largest, smallest, different = ms.execute(ms.parse(text), [numbers.astype(dtype)])
+    np.testing.assert_array_equal(reverse.astype(int), numbers[:, ::-1])
+    wrapped = (numbers.sum(1) - least) % (most - least + 1) + least
+    np.testing.assert_array_equal(added.astype(int), wrapped)
+    np.testing.assert_array_equal(largest.astype(int), np.maximum(numbers.max(1), 0))
+    np.testing.assert_array_equal(smallest.astype(int), np.minimum(numbers.min(1), 0))
+    np.testing.assert_array_equal(different.astype(int), np.bitwise_xor.reduce(numbers, 1))

@@ -67,8 +67,8 @@ def for_moving(element_type: Any) -> Carrier | None:
     """Returns the carrier for a tensor that is only moved; None if none exists."""
     if buffers.is_movable(element_type):
         return _as_is("")
-    if isinstance(element_type, ir.IntegerType) and element_type.is_signless and element_type.width < 8:
-        return _by(_arith.extui, _arith.trunci, element_type, ir.IntegerType.get_signless(8))
+    if isinstance(element_type, ir.IntegerType) and element_type.width < 8:
+        return _narrow(element_type)
     if isinstance(element_type, ir.IntegerType) and element_type.width in _CARRIED_BITS:
         return _signless(element_type)
     return None
@@ -94,8 +94,9 @@ def for_reducing(element_type: Any, reduction: str) -> Carrier | None:
     if not isinstance(element_type, ir.IntegerType):
         return None
     if element_type.is_signless and element_type.width == 1:
-        wanted = "max" if reduction == "sum" else reduction
-        return _by(_arith.extui, _arith.trunci, element_type, ir.IntegerType.get_signless(8), wanted)
+        return _narrow(element_type, "max" if reduction == "sum" else reduction)
+    if element_type.width < 8:
+        return _narrow(element_type, reduction)
     if element_type.is_signed and element_type.width in _CARRIED_BITS:
         return _signless(element_type, reduction)
     if element_type.is_unsigned and element_type.width in _CARRIED_BITS:
@@ -126,6 +127,19 @@ def _by(
 def _signless(element_type: Any, reduction: str = "") -> Carrier:
     """Changes only the type; the casts fold with those around operations that StableHLO's lowering makes signless."""
     return _by(_cast, _cast, element_type, ir.IntegerType.get_signless(element_type.width), reduction)
+
+
+def _narrow(element_type: Any, reduction: str = "") -> Carrier:
+    """Extends integers of less than 8 bits to i8, whose signed comparison orders all of them correctly."""
+    narrow = ir.IntegerType.get_signless(element_type.width)
+    is_signed = element_type.width > 1 and not element_type.is_unsigned
+    inner = _by(_arith.extsi if is_signed else _arith.extui, _arith.trunci, narrow, ir.IntegerType.get_signless(8))
+    if element_type == narrow:
+        return Carrier(inner.enter, inner.leave, reduction)
+    outer = _signless(element_type)
+    return Carrier(
+        lambda value: inner.enter(outer.enter(value)), lambda value: outer.leave(inner.leave(value)), reduction
+    )
 
 
 def _with_sign(element_type: Any, reduction: str) -> Carrier:
