@@ -84,6 +84,18 @@ def test_a_product_that_contracts_nothing_is_repeated_as_it_is() -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(X[:4, :3] * X[1:, 3:], (2, 4, 3)))
 
 
+def test_a_batch_of_matrices_is_multiplied_by_one_of_vectors() -> None:
+    matrices, vectors = GENERATOR.standard_normal((2, 5, 3, 4)), GENERATOR.standard_normal((2, 3))
+    (found,) = run(
+        "func.func @main(%a: tensor<2x5x3x4xf64>, %b: tensor<2x3xf64>) -> tensor<2x5x4xf64> {\n"
+        "  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+        " : (tensor<2x5x3x4xf64>, tensor<2x3xf64>) -> tensor<2x5x4xf64>\n  return %0 : tensor<2x5x4xf64>\n}",
+        matrices,
+        vectors,
+    )
+    np.testing.assert_allclose(found, np.einsum("bijk,bj->bik", matrices, vectors), atol=1e-12)
+
+
 def test_a_generic_that_adds_to_what_is_there_does_so_once() -> None:
     (found,) = run(
         "#all = affine_map<(i, j) -> (i, j)>\n#last = affine_map<(i, j) -> (j)>\n#one = affine_map<(i) -> (i)>\n"

@@ -3,5 +3,5 @@
 """Rewrites operations of StableHLO that the host does not lower to operations that it lowers.
 
 `operations` lists them all; `element_loops`, `sorting` and `linear_algebra` rewrite those that become loops, and
-`by_element_type` those that the host lowers for other element types.
+`contractions` and `by_element_type` those of which the host lowers other forms or element types.
 """

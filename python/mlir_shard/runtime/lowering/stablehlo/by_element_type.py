@@ -21,18 +21,6 @@ def disjunction(op: Any) -> list[Any]:
     return [binary("or", *op.operands)]
 
 
-def widens_unsigned(op: Any) -> bool:
-    """Returns whether a contraction widens unsigned operands; the host would extend the sign."""
-    return any(map(_is_unsigned, op.operands)) and any(one.type.element_type != _element(op) for one in op.operands)
-
-
-def with_wide_operands(op: Any) -> list[Any]:
-    """Rewrites to a contraction of operands that are converted to the element type of the result."""
-    operands = [stablehlo.convert(one, _element(op)) for one in op.operands]
-    attributes = dict(op.attributes.items())
-    return list(ir.Operation.create(op.name, [op.results[0].type], operands, attributes).results)
-
-
 def is_of_narrow_floats(op: Any) -> bool:
     """Returns whether the operand has floats of at most 8 bits.
 
@@ -53,12 +41,3 @@ def in_f32(op: Any) -> list[Any]:
 
 def _name(op: Any) -> str:
     return str(op.name.removeprefix("stablehlo."))
-
-
-def _element(op: Any) -> Any:
-    return op.results[0].type.element_type
-
-
-def _is_unsigned(value: Any) -> bool:
-    type_ = value.type.element_type
-    return isinstance(type_, ir.IntegerType) and type_.is_unsigned

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rewrites operations of StableHLO that the host does not lower: entry, control flow and batch normalization.
 
-Matrix decompositions are in `linear_algebra`, loops over elements in `element_loops` and `sorting`, and operations that
-are rewritten only for some element types in `by_element_type`.
+Matrix decompositions are in `linear_algebra`, loops over elements in `element_loops` and `sorting`, products in
+`contractions`, and other operations that are rewritten only for some element types in `by_element_type`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import shard, stablehlo
 from mlir_shard.ir.editing import operations_named_in_post_order, replace_with
 from mlir_shard.ir.stablehlo import binary
-from mlir_shard.runtime.lowering.stablehlo import by_element_type, element_loops, linear_algebra, sorting
+from mlir_shard.runtime.lowering.stablehlo import by_element_type, contractions, element_loops, linear_algebra, sorting
 
 _arith = host.dialect("arith")
 _scf = host.dialect("scf")
@@ -217,9 +217,9 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.case": case,
     "stablehlo.cholesky": linear_algebra.cholesky,
     "stablehlo.concatenate": concatenate,
-    "stablehlo.convolution": by_element_type.with_wide_operands,
-    "stablehlo.dot": by_element_type.with_wide_operands,
-    "stablehlo.dot_general": by_element_type.with_wide_operands,
+    "stablehlo.convolution": contractions.with_wide_operands,
+    "stablehlo.dot": contractions.with_wide_operands,
+    "stablehlo.dot_general": contractions.dot_general,
     "stablehlo.gather": element_loops.gather,
     "stablehlo.if": if_,
     "stablehlo.is_finite": by_element_type.in_f32,
@@ -236,9 +236,9 @@ _REWRITES: dict[str, _Rewrite] = {
 # For operations of which the host lowers some forms: returns whether it does not lower this one.
 _FORMS: dict[str, Callable[[Any], bool]] = {
     "stablehlo.add": by_element_type.adds_booleans,
-    "stablehlo.convolution": by_element_type.widens_unsigned,
-    "stablehlo.dot": by_element_type.widens_unsigned,
-    "stablehlo.dot_general": by_element_type.widens_unsigned,
+    "stablehlo.convolution": contractions.widens_unsigned,
+    "stablehlo.dot": contractions.widens_unsigned,
+    "stablehlo.dot_general": contractions.is_not_lowered,
     "stablehlo.gather": element_loops.has_batch_dimensions,
     "stablehlo.is_finite": by_element_type.is_of_narrow_floats,
     "stablehlo.logistic": by_element_type.is_of_narrow_floats,
