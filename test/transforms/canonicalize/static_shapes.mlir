@@ -14,6 +14,18 @@ func.func @iota(%shape: tensor<2xi64>) -> tensor<3x4xi64> {
 
 // -----
 
+// CHECK-LABEL: @dimension_size
+func.func @dimension_size(%x: tensor<6x?xf32>) -> (tensor<i32>, tensor<i32>) {
+  // CHECK-DAG: %[[SIZE:.*]] = stablehlo.constant dense<6> : tensor<i32>
+  // CHECK-DAG: %[[UNKNOWN:.*]] = stablehlo.get_dimension_size %arg0, dim = 1
+  // CHECK: return %[[SIZE]], %[[UNKNOWN]]
+  %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<6x?xf32>) -> tensor<i32>
+  %1 = stablehlo.get_dimension_size %x, dim = 1 : (tensor<6x?xf32>) -> tensor<i32>
+  return %0, %1 : tensor<i32>, tensor<i32>
+}
+
+// -----
+
 // CHECK-LABEL: @reshape
 func.func @reshape(%x: tensor<6xf32>, %y: tensor<?xf32>, %shape: tensor<2xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
   // CHECK-NEXT: stablehlo.reshape %arg0 : (tensor<6xf32>) -> tensor<2x3xf32>

@@ -84,6 +84,34 @@ def test_a_product_that_contracts_nothing_is_repeated_as_it_is() -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(X[:4, :3] * X[1:, 3:], (2, 4, 3)))
 
 
+def test_dynamic_shapes_that_are_constant() -> None:
+    padded, part, rows, size = run(
+        "func.func @main(%a: tensor<5x6xf64>, %i: tensor<3xi32>)"
+        " -> (tensor<11x6xf64>, tensor<2x5xf64>, tensor<3x6xf64>, tensor<i32>) {\n"
+        "  %one = stablehlo.constant dense<[1, 0]> : tensor<2xi32>\n"
+        "  %zero = stablehlo.constant dense<0.0> : tensor<f64>\n"
+        "  %0 = stablehlo.dynamic_pad %a, %zero, %one, %one, %one : (tensor<5x6xf64>, tensor<f64>, tensor<2xi32>,"
+        " tensor<2xi32>, tensor<2xi32>) -> tensor<11x6xf64>\n"
+        "  %limit = stablehlo.constant dense<[4, 5]> : tensor<2xi32>\n"
+        "  %step = stablehlo.constant dense<[2, 1]> : tensor<2xi32>\n"
+        "  %1 = stablehlo.real_dynamic_slice %a, %one, %limit, %step : (tensor<5x6xf64>, tensor<2xi32>, tensor<2xi32>,"
+        " tensor<2xi32>) -> tensor<2x5xf64>\n  %sizes = stablehlo.constant dense<[1, 6]> : tensor<2xi32>\n"
+        '  %2 = "stablehlo.dynamic_gather"(%a, %i, %sizes) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],'
+        " collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}> :"
+        " (tensor<5x6xf64>, tensor<3xi32>, tensor<2xi32>) -> tensor<3x6xf64>\n"
+        "  %3 = stablehlo.get_dimension_size %a, dim = 0 : (tensor<5x6xf64>) -> tensor<i32>\n"
+        "  return %0, %1, %2, %3 : tensor<11x6xf64>, tensor<2x5xf64>, tensor<3x6xf64>, tensor<i32>\n}",
+        X,
+        np.array([4, 0, 2], np.int32),
+    )
+    expected = np.zeros((11, 6))
+    expected[1:10:2] = X
+    np.testing.assert_array_equal(padded, expected)
+    np.testing.assert_array_equal(part, X[1:4:2, :5])
+    np.testing.assert_array_equal(rows, X[[4, 0, 2]])
+    assert size == 5
+
+
 def test_a_batch_of_matrices_is_multiplied_by_one_of_vectors() -> None:
     matrices, vectors = GENERATOR.standard_normal((2, 5, 3, 4)), GENERATOR.standard_normal((2, 3))
     (found,) = run(

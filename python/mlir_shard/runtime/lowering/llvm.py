@@ -11,6 +11,7 @@ from mlir_shard.dialects.registered_function import specific_name
 from mlir_shard.host import ir, passmanager
 from mlir_shard.ir import empty_tensors, strided_inserts
 from mlir_shard.ir.editing import first_names, functions, operations_named, ops_below, replace_with
+from mlir_shard.ir.op_names import op_names
 from mlir_shard.ir.values import is_token
 from mlir_shard.passes import diagnostic
 from mlir_shard.passes.diagnostic import Diagnostic
@@ -80,6 +81,12 @@ def _change_signature(function: Any, type_: Any) -> None:
 
 # Decomposition of composites and CHLO to StableHLO.
 _TO_STABLEHLO = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
+# Replaces operations of dynamic shapes that are constant, if there are any.
+_TO_STATIC = "func.func(stablehlo-canonicalize-dynamism)"
+_OF_DYNAMIC_SHAPE = op_names(
+    "stablehlo",
+    "dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape real_dynamic_slice",
+)
 # StableHLO and TOSA to linalg. Unsigned types become signless afterwards: StableHLO's lowering selects signed or
 # unsigned operations by the type.
 _TO_LINALG = (
@@ -162,6 +169,8 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     shard_collectives.legalize(module, entry)
     stand_ins = stablehlo_collectives.legalize(module)
     _run(module, _TO_STABLEHLO)
+    if operations_named(module, *_OF_DYNAMIC_SHAPE):
+        _run(module, _TO_STATIC)
     empty_tensors.fold(module)
     operations.legalize(module)
     tosa_ops.legalize(module)

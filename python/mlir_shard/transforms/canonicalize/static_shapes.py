@@ -46,6 +46,21 @@ def broadcast(op: Any, rewriter: Any) -> bool:
     return is_static and _made_static(op, rewriter, "stablehlo.broadcast_in_dim", [op.operands[0]])
 
 
+def size(op: Any, rewriter: Any) -> bool:
+    """Replaces a `get_dimension_size` of a static dimension by a constant."""
+    type_, dim = op.operands[0].type, ir.IntegerAttr(op.attributes["dimension"]).value
+    if type_.is_dynamic_dim(dim):
+        return False
+    number = ir.IntegerAttr.get(op.results[0].type.element_type, type_.get_dim_size(dim))
+    value = ir.DenseElementsAttr.get_splat(op.results[0].type, number)
+    with ir.InsertionPoint(op):
+        constant = ir.Operation.create(
+            "stablehlo.constant", [op.results[0].type], attributes={"value": value}, loc=op.location
+        )
+    rewriter.replace_op(op, constant)
+    return True
+
+
 def concat(op: Any, rewriter: Any) -> bool:
     """Replaces operands of a `tensor.concat` that are casts to dynamic sizes by the operands of the casts."""
     casts = [defining_op(operand, "tensor.cast") for operand in op.operands]
@@ -72,6 +87,7 @@ def _has_size_of(op: Any, operands: list[Any]) -> bool:
 
 PATTERNS = (
     Pattern("concat-of-casts", LABEL, "tensor.concat", concat),
+    Pattern("dimension-size", LABEL, "stablehlo.get_dimension_size", size),
     Pattern("dynamic-iota", LABEL, "stablehlo.dynamic_iota", iota),
     Pattern("dynamic-reshape", LABEL, "stablehlo.dynamic_reshape", reshape),
     Pattern("dynamic-broadcast", LABEL, "stablehlo.dynamic_broadcast_in_dim", broadcast),

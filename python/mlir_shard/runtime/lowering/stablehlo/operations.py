@@ -71,6 +71,11 @@ def concatenate(op: Any) -> list[Any]:
     return [joined]
 
 
+def dimension_size(op: Any) -> list[Any]:
+    """Rewrites to a constant: shapes are static."""
+    return [stablehlo.splat(op.results[0].type, op.operands[0].type.shape[op.attributes["dimension"].value])]
+
+
 def barrier(op: Any) -> list[Any]:
     """Drops a barrier: no later pass moves operations across it in a harmful way."""
     return list(op.operands)
@@ -221,6 +226,7 @@ _REWRITES: dict[str, _Rewrite] = {
     "stablehlo.dot": contractions.with_wide_operands,
     "stablehlo.dot_general": contractions.dot_general,
     "stablehlo.gather": element_loops.gather,
+    "stablehlo.get_dimension_size": dimension_size,
     "stablehlo.if": if_,
     "stablehlo.is_finite": by_element_type.in_f32,
     "stablehlo.logistic": by_element_type.in_f32,
