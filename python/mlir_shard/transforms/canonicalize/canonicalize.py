@@ -179,21 +179,25 @@ class Canonicalize(Pass):
         if held.has_branches or self.cse_between_iterations:
             return False
         if self._is_ours_alone():
-            patterns = self._patterns_for(held)
-            return all(one.may_match for one in patterns) and not matching(op, patterns)
-        return self._folds_nothing(held) and held.operations.isdisjoint(_CONSTANTS)
+            return not self._may_rewrite(op, held)
+        return held.operations.isdisjoint(_CONSTANTS) and self._folds_nothing(op, held)
 
     def _moves_constants_alone(self, op: Any, held: Contents) -> bool:
         """Returns whether no pattern or fold matches, and the driver only moves and merges constants."""
         if held.has_branches or self.cse_between_iterations or not self._has_default_limits():
             return False
-        if self._is_ours_alone() or not self._folds_nothing(held):
+        if self._is_ours_alone() or not self._folds_nothing(op, held):
             return False
         purities = PURITIES.of_names(held.operations, lambda: first_operations(op))
         return purities is not None and Purity.COMMUTATIVE not in purities.values()
 
-    def _folds_nothing(self, held: Contents) -> bool:
-        return not self._patterns_for(held) and all(map(_is_never_folded, held.operations))
+    def _folds_nothing(self, op: Any, held: Contents) -> bool:
+        return all(map(_is_never_folded, held.operations)) and not self._may_rewrite(op, held)
+
+    def _may_rewrite(self, op: Any, held: Contents) -> bool:
+        """Returns whether an enabled pattern of ours may match an operation below `op`."""
+        patterns = self._patterns_for(held)
+        return not all(one.may_match for one in patterns) or bool(matching(op, patterns))
 
     def _rewrite(self, op: Any, held: Contents) -> bool:
         """Runs the greedy drivers. Returns False if they only erased dead operations or changed nothing."""

@@ -22,21 +22,10 @@ def slice_of_pad(op: Any, rewriter: Any) -> bool:
 
     Tokens are shifted so: `jnp.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1]`.
     """
-    pad = defining_op(op.operands[0], "stablehlo.pad")
-    if pad is None or not has_static_shapes(op) or not has_static_shapes(pad) or sdy.SHARDING in pad.attributes:
+    found = _padding(op)
+    if found is None:
         return False
-    strides, starts, limits = (elements(op.attributes[name]) for name in ("strides", "start_indices", "limit_indices"))
-    lows, between = (elements(pad.attributes[name]) for name in ("edge_padding_low", "interior_padding"))
-    shape = pad.operands[0].type.shape
-    cut = [dim for dim, size in enumerate(op.operands[0].type.shape) if size != limits[dim] - starts[dim]]
-    if set(strides) != {1} or any(between[dim] for dim in cut) or len(list(pad.results[0].uses)) > 1:
-        return False
-    if any(starts[dim] >= lows[dim] + shape[dim] or limits[dim] <= lows[dim] for dim in cut):
-        return False
-    highs = elements(pad.attributes["edge_padding_high"])
-    for dim in cut:
-        highs[dim] = limits[dim] - lows[dim] - shape[dim]
-        lows[dim] -= starts[dim]
+    pad, lows, highs = found
     attributes = {name: op.attributes[name] for name in op.attributes if name not in _OF_SLICE}
     attributes |= {
         "edge_padding_low": stablehlo.sizes(lows),
@@ -49,5 +38,29 @@ def slice_of_pad(op: Any, rewriter: Any) -> bool:
     return True
 
 
+def _padding(op: Any) -> tuple[Any, list[int], list[int]] | None:
+    """Returns the pad that a slice is of, and the amounts of padding before and behind that the slice leaves."""
+    pad = defining_op(op.operands[0], "stablehlo.pad")
+    if pad is None or not has_static_shapes(op) or not has_static_shapes(pad) or sdy.SHARDING in pad.attributes:
+        return None
+    strides, starts, limits = (elements(op.attributes[name]) for name in ("strides", "start_indices", "limit_indices"))
+    lows, between = (elements(pad.attributes[name]) for name in ("edge_padding_low", "interior_padding"))
+    shape = pad.operands[0].type.shape
+    cut = [dim for dim, size in enumerate(op.operands[0].type.shape) if size != limits[dim] - starts[dim]]
+    if set(strides) != {1} or any(between[dim] for dim in cut) or len(list(pad.results[0].uses)) > 1:
+        return None
+    if any(starts[dim] >= lows[dim] + shape[dim] or limits[dim] <= lows[dim] for dim in cut):
+        return None
+    highs = elements(pad.attributes["edge_padding_high"])
+    for dim in cut:
+        highs[dim] = limits[dim] - lows[dim] - shape[dim]
+        lows[dim] -= starts[dim]
+    return pad, lows, highs
+
+
+def _may_match(op: Any) -> bool:
+    return _padding(op) is not None
+
+
 _OF_SLICE = ("start_indices", "limit_indices", "strides")
-PATTERNS = (Pattern("slice-of-pad", LABEL, "stablehlo.slice", slice_of_pad, ("stablehlo.pad",)),)
+PATTERNS = (Pattern("slice-of-pad", LABEL, "stablehlo.slice", slice_of_pad, ("stablehlo.pad",), _may_match),)

@@ -22,6 +22,8 @@ from mlir_shard.transforms.normalize.merged_dims.expanded_dims import (
 
 _Dim = tuple[int, int]
 """The number of a value, and one of its dimensions."""
+_Ports = Sequence[tuple[int, int]]
+"""The numbers of operands and results, each with a dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class _Choice:
         self._values = values
         self._parents: dict[_Dim, _Dim] = {}
         self._gains: dict[_Dim, int] = defaultdict(int)
+        self._known_factors: dict[int, list[tuple[_Ports, _Ports]]] = {}
 
     def chosen(self) -> ChosenExpansions | None:
         """Returns the expansions of all dimensions with a positive gain; None without such dimensions."""
@@ -60,6 +63,11 @@ class _Choice:
                 self._parents[self._root(one)] = self._root(dims[0])
         for dim, gain in self._changes():
             self._gains[self._root(dim)] += gain
+        # Operands from elsewhere, which only add reshapes, are read last: mostly nothing is left to gain before.
+        if all(gain <= 0 for gain in self._gains.values()):
+            return None
+        for dim in self._splits():
+            self._gains[self._root(dim)] -= 1
         expansions = {value: self._restricted(value, one) for value, one in values.expansions.items()}
         made = {values.arrays.value(value): one for value, one in expansions.items() if _is_expanded(one)}
         if not made:
@@ -99,12 +107,23 @@ class _Choice:
         self, op: int, how: Expandable, ports: Mapping[int, Expansion]
     ) -> Iterator[tuple[list[_Dim], Sequence[tuple[int, int]]]]:
         """Yields the dimensions of expanded values along each factor of an op that is expanded, and its ports."""
-        numbered, known = dict(self._values.numbered(op)), self._values.expansions
-        for factor in how.factors:
-            dims = [(numbered[number], dim) for number, dim in factor if numbered[number] in known]
-            dims = [(value, dim) for value, dim in dims if len(known[value][dim]) > 1]
+        numbered, known = self._values.numbered(op), self._values.expansions
+        for factor, expanded in self._expanded_factors(how, ports):
+            dims = [(numbered[number], dim) for number, dim in expanded if numbered[number] in known]
             if dims:
                 yield dims, factor
+
+    def _expanded_factors(self, how: Expandable, ports: Mapping[int, Expansion]) -> list[tuple[_Ports, _Ports]]:
+        """Returns the factors of an op that are expanded, with those dimensions; once for isomorphic ops."""
+        # Isomorphic ops share their ports, which the values hold.
+        found = self._known_factors.get(id(ports))
+        if found is None:
+            of_factors = (
+                (factor, [(number, dim) for number, dim in factor if len(ports[number][dim]) > 1])
+                for factor in how.factors
+            )
+            found = self._known_factors[id(ports)] = [(factor, dims) for factor, dims in of_factors if dims]
+        return found
 
     def _groups(self, reshape: int) -> Iterator[tuple[ReshapeGroup, list[_Dim], int]]:
         """Yields the groups of a reshape, with their dimensions that are expanded, and what the expansion saves."""
@@ -139,10 +158,18 @@ class _Choice:
             # Users that cannot use the expanded form get the merged one.
             if any(op not in values.ops and op not in values.reshapes for op in arrays.users(value)):
                 yield from (((value, dim), -1) for dim, sizes in enumerate(expansion) if len(without_ones(sizes)) > 1)
+
+    def _splits(self) -> Iterator[_Dim]:
+        """Yields a dimension that is expanded for each reshape that splits an operand from elsewhere."""
+        values, arrays = self._values, self._values.arrays
         split: set[tuple[int, int, tuple[int, ...]]] = set()
         for op, (how, ports) in values.ops.items():
-            numbered = dict(values.numbered(op))
+            numbered = values.numbered(op)
+            if all(number < 0 or values.expansions.get(numbered[number]) == one for number, one in ports.items()):
+                continue
             for dims, factor in self._factors(op, how, ports):
+                if not self._is_chosen(dims[0]):
+                    continue
                 for number, dim in factor:
                     value, sizes = numbered[number], ports[number][dim]
                     if number < 0 or len(without_ones(sizes)) <= 1 or (value, dim, sizes) in split:
@@ -154,7 +181,7 @@ class _Choice:
                     alone[dim] = sizes
                     if not is_repeated(arrays.value(value), tuple(alone)):
                         split.add((value, dim, sizes))
-                        yield dims[0], -1
+                        yield dims[0]
 
 
 def _is_expanded(expansion: Expansion) -> bool:

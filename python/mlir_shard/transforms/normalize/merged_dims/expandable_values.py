@@ -129,6 +129,7 @@ class ExpandableValues:
         self.arrays = ModuleArrays(function)
         self._kinds: dict[int, Kind] = {}
         self._known_ports: dict[Hashable, dict[int, Expansion] | None] = {}
+        self._numbered: dict[int, dict[int, int]] = {}
         numbered = {self.arrays.number_of(value): expansion for value, expansion in merges.items()}
         self._merges = {value: expansion for value, expansion in numbered.items() if value is not None}
         refused: set[int] = set()
@@ -153,14 +154,18 @@ class ExpandableValues:
             self._kinds[-1 - op if is_built else signature] = found
         return found
 
-    def numbered(self, op: int) -> list[tuple[int, int]]:
-        """Returns the operands and results of an op, each behind its number."""
-        results = ((-1 - number, value) for number, value in enumerate(self.arrays.results(op)))
-        return [*enumerate(self.arrays.operands(op)), *results]
+    def numbered(self, op: int) -> dict[int, int]:
+        """Returns the operands and results of an op by number."""
+        found = self._numbered.get(op)
+        if found is None:
+            found = self._numbered[op] = dict(enumerate(self.arrays.operands(op)))
+            for number, value in enumerate(self.arrays.results(op)):
+                found[-1 - number] = value
+        return found
 
     def _ports_of(self, op: int, how: Expandable, kind: Kind) -> dict[int, Expansion] | None:
         known = self.expansions
-        wanted = tuple([(number, known[value]) for number, value in self.numbered(op) if value in known])
+        wanted = tuple([(number, known[value]) for number, value in self.numbered(op).items() if value in known])
         key = (id(kind), wanted)
         if key not in self._known_ports:
             self._known_ports[key] = _expanded_ports(how, kind.own, dict(wanted))
@@ -208,7 +213,7 @@ class ExpandableValues:
     def _expand(self, op: int, kind: Kind, ports: Mapping[int, Expansion]) -> list[int]:
         """Expands the results of an op and operands that their ops can make so; returns the values that are new."""
         found = []
-        for number, value in self.numbered(op):
+        for number, value in self.numbered(op).items():
             if number not in ports or ports[number] == self.expansions.get(value, kind.own[number]):
                 continue
             if number < 0 or self._can_be_refined(value, ports[number]):
@@ -222,7 +227,7 @@ class ExpandableValues:
         if value not in self.expansions or definer not in self.ops:
             return False
         how, before = self.ops[definer]
-        numbered = dict(self.numbered(definer))
+        numbered = self.numbered(definer)
         result = next(number for number, one in numbered.items() if number < 0 and one == value)
         after = _expanded_ports(how, self.kind(definer).own, {**before, result: expansion})
         return after is not None and all(
