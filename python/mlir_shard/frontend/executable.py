@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -137,6 +137,26 @@ class Executable:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def with_unsigned(program: Program, arguments: Collection[int], results: Collection[int]) -> Program:
+    """Returns a program with unsigned elements in the arguments and results of these numbers, whose types are signless.
+
+    Dialects of upstream MLIR have signless integers only.
+    """
+
+    def unsigned(ports: tuple[Port, ...], numbers: Collection[int]) -> tuple[Port, ...]:
+        return tuple(_unsigned(port) if index in numbers else port for index, port in enumerate(ports))
+
+    return replace(
+        program, arguments=unsigned(program.arguments, arguments), results=unsigned(program.results, results)
+    )
+
+
+def _unsigned(port: Port) -> Port:
+    element_type = "u" + port.spec.element_type.removeprefix("u")
+    spec, local = (replace(one, element_type=element_type) for one in (port.spec, port.local))
+    return replace(port, spec=spec, local=local)
 
 
 def with_names(program: Program, arguments: Sequence[str], results: Sequence[str]) -> Program:

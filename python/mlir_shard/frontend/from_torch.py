@@ -85,7 +85,15 @@ def from_torch(
         )
     updates = {names.index(name): index for name, index in exported.state_updates.items()}
     pack, unpack = _Pack(exported, of_args), _Unpack(exported)
-    program = Program(module, mesh, pack=pack, unpack=unpack, updates=updates)
+    program = Program(
+        module,
+        mesh,
+        pack=pack,
+        unpack=unpack,
+        updates=updates,
+        unsigned_arguments=exported.unsigned_arguments,
+        unsigned_results=exported.unsigned_results,
+    )
     return program.annotate(args=shard) if shard else program
 
 

@@ -18,7 +18,7 @@ from mlir_shard.explain.what_if import Change, Comparison, what_if
 from mlir_shard.frontend.annotate import Specs, annotate
 from mlir_shard.frontend.device_array import DeviceArray
 from mlir_shard.frontend.display import program_html
-from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names
+from mlir_shard.frontend.executable import Executable, Pack, Unpack, with_names, with_unsigned
 from mlir_shard.frontend.shardings import Shardings, shardings_of
 from mlir_shard.host import ir
 from mlir_shard.passes.registry import PassFailure
@@ -57,6 +57,8 @@ class Program:
         unpack: builds the result of a call from an array for each result of the function.
         updates: maps the numbers of arguments that stay on the devices to the results that replace them after each
             call.
+        unsigned_arguments, unsigned_results: the numbers of arguments and results of signless types whose elements are
+            unsigned.
     """
 
     module: Any
@@ -65,6 +67,8 @@ class Program:
     pack: Pack = pack_in_order
     unpack: Unpack = unpack_in_order
     updates: Mapping[int, int] = field(default_factory=dict)
+    unsigned_arguments: frozenset[int] = frozenset()
+    unsigned_results: frozenset[int] = frozenset()
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -191,7 +195,8 @@ class Program:
             trust_native=trust_native,
         )
         names = self.argument_names
-        program = with_names(compiled.sharded, names, self.result_names)
+        named = with_names(compiled.sharded, names, self.result_names)
+        program = with_unsigned(named, self.unsigned_arguments, self.unsigned_results)
         return Executable(program, chosen.engine, self.pack, self.unpack, names, self.updates)
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._decomp import get_decompositions
 
+from mlir_shard.frontend.torch_graph import call
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import insertion_point_after, replace_uses, uses_of
@@ -165,9 +166,9 @@ def count_indices_from_the_start(graph: torch.fx.Graph) -> None:
             if index is None or index.meta["val"].dtype == torch.bool or _is_never_negative(index):
                 continue
             with graph.inserting_before(node):
-                is_negative = _call(graph, _aten.lt.Scalar, index, 0)
-                moved = _call(graph, _aten.add.Tensor, index, shape[dim])
-                indices[dim] = _call(graph, _aten.where.self, is_negative, moved, index)
+                is_negative = call(graph, _aten.lt.Scalar, index, 0)
+                moved = call(graph, _aten.add.Tensor, index, shape[dim])
+                indices[dim] = call(graph, _aten.where.self, is_negative, moved, index)
         node.args = (node.args[0], indices, *node.args[2:])
 
 
@@ -179,12 +180,6 @@ def _is_never_negative(index: torch.fx.Node) -> bool:
         # The first result of these operators has values, the second one places.
         return index.args[0].target in _WITH_PLACES and index.args[1] == 1
     return index.target in _PLACES or (index.target in _RANGES and all(one >= 0 for one in index.args))
-
-
-def _call(graph: torch.fx.Graph, function: Any, *args: Any) -> torch.fx.Node:
-    made = graph.call_function(function, args)
-    made.meta["val"] = function(*(one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in args))
-    return made
 
 
 def correct_remainders(module: Any) -> None:

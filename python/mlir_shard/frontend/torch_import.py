@@ -33,6 +33,7 @@ from mlir_shard.frontend.torch_corrections import (
     correct_remainders,
     count_indices_from_the_start,
 )
+from mlir_shard.frontend.torch_unsigned import widen_unsigned
 from mlir_shard.ir.editing import operations_where
 from mlir_shard.runtime.names import RESULT_NAME
 
@@ -97,12 +98,33 @@ class Exported:
         return dict(pytree.tree_flatten_with_path(pytree.tree_unflatten(leaves, self.result_tree))[0])
 
     @property
+    def unsigned_arguments(self) -> frozenset[int]:
+        """The numbers of the arguments of the program that have unsigned elements."""
+        return _unsigned(node for node in self.program.graph.nodes if node.op == "placeholder")
+
+    @property
+    def unsigned_results(self) -> frozenset[int]:
+        """The numbers of the results of the program that have unsigned elements."""
+        return _unsigned(self.program.graph.output_node().args[0])
+
+    @property
     def _tensor_outputs(self) -> list[Any]:
         return [one for one in self._signature.output_specs if isinstance(one.arg, TensorArgument)]
 
     @property
     def _signature(self) -> Any:
         return self.program.graph_signature
+
+
+_UNSIGNED = (torch.uint8, torch.uint32)
+_WITHOUT_TYPE = (torch.uint16, torch.uint64)
+
+
+def _unsigned(nodes: Iterable[Any]) -> frozenset[int]:
+    """Returns the positions of the tensors of unsigned elements among all tensors of `nodes`."""
+    values = (node.meta["val"] for node in nodes if isinstance(node, torch.fx.Node))
+    tensors = (one for one in values if isinstance(one, torch.Tensor))
+    return frozenset(index for index, one in enumerate(tensors) if one.dtype in _UNSIGNED)
 
 
 def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exported:
@@ -194,6 +216,9 @@ def _check(exported: Exported) -> None:
             shape = ", ".join(map(str, value.shape))
             advice = "specify arguments of static shape"
             raise ValueError(f"'{node.name}' has the dynamic shape ({shape}): {advice}")
+        if isinstance(value, torch.Tensor) and value.dtype in _WITHOUT_TYPE:
+            advice = "use int32 or int64"
+            raise ValueError(f"'{node.name}' has the dtype {value.dtype}, which torch-mlir does not import: {advice}")
 
 
 def lower(
@@ -216,6 +241,7 @@ def lower(
     torch_dialect.register_dialect(context)
     importer = FxImporter(context=context)
     imported = _tensors_only(exported.program)
+    widen_unsigned(imported.graph, extends_signs=dialect == "tosa")
     count_indices_from_the_start(imported.graph)
     importer.import_stateless_graph(imported.graph, func_name=_ENTRY)
     module = importer.module
