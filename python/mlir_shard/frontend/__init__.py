@@ -12,8 +12,12 @@ executable         a compiled program that can be called, on devices that stay u
 device_array       a result on the devices
 from_jax           programs from JAX functions
 from_torch         programs from torch modules and functions
-torch_import       MLIR modules from torch modules
+torch_import       programs exported from torch modules and functions
+torch_places       the lines of operators of torch in the user's files
+torch_lowering     MLIR modules from graphs of torch, and the operators that have no lowering
 torch_corrections  operators that torch-mlir lowers wrongly
+torch_unsigned     unsigned integers, which it lowers wrongly
+torch_graph        edits of graphs of torch
 load               programs from files
 
 `mlir_shard` exports the names that users need.

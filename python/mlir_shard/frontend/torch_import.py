@@ -9,43 +9,38 @@ like a module.
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from operator import getitem
 from typing import Any
 
 import torch
+from torch._higher_order_ops.effects import with_effects
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument, TokenArgument
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, free_unbacked_symbols
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
-from torch_mlir import ir, passmanager
-from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir import ir
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-from torch_mlir.extras.fx_importer import FxImporter
 
 from mlir_shard.frontend.torch_corrections import (
     DECOMPOSITIONS,
     RESIZES,
-    correct_remainders,
     count_indices_from_the_start,
 )
+from mlir_shard.frontend.torch_lowering import DIALECTS, lowered, name_of
+from mlir_shard.frontend.torch_places import WithPlaces, in_line, line_of_error, line_of_node, recorded_places
 from mlir_shard.frontend.torch_unsigned import widen_unsigned
-from mlir_shard.ir.editing import operations_where
 from mlir_shard.runtime.names import RESULT_NAME
 
-_TO_BACKEND_CONTRACT = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
-_TO_DIALECT = {
-    "linalg": "torch-backend-to-linalg-on-tensors-backend-pipeline",
-    "stablehlo": "torch-backend-to-stablehlo-backend-pipeline",
-    "tosa": "torch-backend-to-tosa-backend-pipeline",
-}
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _RETURNED = OutputKind.USER_OUTPUT
-_ENTRY = "main"
 
 
 Path = tuple[Any, ...]
@@ -117,13 +112,14 @@ class Exported:
 
 
 _UNSIGNED = (torch.uint8, torch.uint32)
+_CHECK_ERRORS = torch.ops.aten._linalg_check_errors.default
 _WITHOUT_TYPE = (torch.uint16, torch.uint64)
 
 
 def _unsigned(nodes: Iterable[Any]) -> frozenset[int]:
     """Returns the positions of the tensors of unsigned elements among all tensors of `nodes`."""
     values = (node.meta["val"] for node in nodes if isinstance(node, torch.fx.Node))
-    tensors = (one for one in values if isinstance(one, torch.Tensor))
+    tensors = [one for one in values if isinstance(one, torch.Tensor)]
     return frozenset(index for index, one in enumerate(tensors) if one.dtype in _UNSIGNED)
 
 
@@ -132,11 +128,12 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
 
     Raises:
         TypeError: `function` is none of these.
-        ValueError: it has dynamic shapes, writes to an argument, or an argument or result is not a tensor or constant.
+        ValueError: it has dynamic shapes, depends on elements of tensors, writes to an argument, or an argument or
+            result is not a tensor or constant.
     """
     # A tensor that is passed twice becomes two arguments; torch would merge them into one.
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (tuple(args), dict(kwargs)))
-    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
+    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH), _no_elements():
         # These warnings are about torch's own classes.
         warnings.simplefilter("ignore", FutureWarning)
         if isinstance(function, ExportedProgram):
@@ -152,6 +149,25 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
             raise TypeError(f"{function!r} is not a module, a function or an ExportedProgram of torch")
     _check(exported)
     return exported
+
+
+@contextmanager
+def _no_elements() -> Iterator[None]:
+    """Raises ValueError for torch's errors about shapes and control flow that depend on elements of tensors."""
+    try:
+        yield
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        place, line = line_of_error(error)
+        depends = f"operator '{name_of(error.func)}'{in_line(line)} depends on elements of tensors"
+        raise ValueError(f"{place}error: {depends}, which are not known before a program runs; {_WHERE}") from error
+    except GuardOnDataDependentSymNode as error:
+        place, line = line_of_error(error)
+        depends = f"the function depends{in_line(line)} on elements of tensors"
+        raise ValueError(f"{place}error: {depends}, which are not known before a program runs; {_WHERE}") from error
+
+
+_WHERE = "select values by torch.where, in tensors of static shape"
+_STATIC = "specify arguments of static shape"
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -185,12 +201,13 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
         given = iter(tensors)
         merged = [next(given) if one else leaf for one, leaf in zip(is_tensor, leaves, strict=True)]
         its_args, its_kwargs = pytree.tree_unflatten(merged, tree)
-        returned, results = pytree.tree_flatten(function(*its_args, **its_kwargs))
+        with recorded_places():
+            returned, results = pytree.tree_flatten(function(*its_args, **its_kwargs))
         return list(returned)
 
     tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
     traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=RESIZES)(*tensors)
-    program = torch.export.export(traced, tensors, strict=False)
+    program = torch.export.export(WithPlaces(traced), tensors, strict=False)
     arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
     return Exported(_decomposed(program), arguments, results, tuple(_parameters(function)))
 
@@ -203,22 +220,39 @@ def _check(exported: Exported) -> None:
     signature = exported.program.graph_signature
     for one in signature.input_specs:
         is_tensor = one.kind in _STATE or (one.kind == InputKind.USER_INPUT and isinstance(one.arg, TensorArgument))
-        if not is_tensor and not isinstance(one.arg, ConstantArgument):
+        if not is_tensor and not isinstance(one.arg, (ConstantArgument, TokenArgument)):
             raise ValueError(f"the program has the argument '{one.arg.name}', which is not a tensor: {one}")
     for one in signature.output_specs:
         if one.kind == OutputKind.USER_INPUT_MUTATION:
             raise ValueError(f"the program writes to its argument '{one.target}': return the new value instead")
-        if not isinstance(one.arg, (TensorArgument, ConstantArgument)):
+        if not isinstance(one.arg, (TensorArgument, ConstantArgument, TokenArgument)):
             raise ValueError(f"the program returns '{one.arg.name}', which is not a tensor: it depends on elements")
     for node in exported.program.graph.nodes:
-        value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape):
-            shape = ", ".join(map(str, value.shape))
-            advice = "specify arguments of static shape"
-            raise ValueError(f"'{node.name}' has the dynamic shape ({shape}): {advice}")
-        if isinstance(value, torch.Tensor) and value.dtype in _WITHOUT_TYPE:
-            advice = "use int32 or int64"
-            raise ValueError(f"'{node.name}' has the dtype {value.dtype}, which torch-mlir does not import: {advice}")
+        if complaint := _complaint(node):
+            place, line = line_of_node(node)
+            raise ValueError(f"{place}error: {_described(node)}{in_line(line)} {complaint}")
+
+
+def _described(node: torch.fx.Node) -> str:
+    if node.target is getitem:
+        node = node.args[0]
+    return f"operator '{name_of(node.target)}'" if node.op == "call_function" else f"argument '{node.name}'"
+
+
+def _complaint(node: torch.fx.Node) -> str:
+    """Returns why a node cannot be lowered; empty if nothing is known."""
+    if node.target == with_effects and node.args[1] != _CHECK_ERRORS:
+        return f"calls '{name_of(node.args[1])}', which has a side effect: remove it"
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return ""
+    if not all(isinstance(size, int) for size in value.shape):
+        shape = f"has the dynamic shape ({', '.join(map(str, value.shape))})"
+        is_of_elements = any(map(free_unbacked_symbols, value.shape))
+        return f"{shape}, which depends on elements: {_WHERE}" if is_of_elements else f"{shape}: {_STATIC}"
+    if value.dtype in _WITHOUT_TYPE:
+        return f"has the dtype {value.dtype}, which torch-mlir does not import: use int32 or int64"
+    return ""
 
 
 def lower(
@@ -235,60 +269,38 @@ def lower(
     Raises:
         ValueError: torch-mlir cannot lower an operator to the dialect.
     """
-    if dialect not in _TO_DIALECT:
-        raise ValueError(f"the dialect '{dialect}' is not one of {', '.join(_TO_DIALECT)}")
-    context = ir.Context()
-    torch_dialect.register_dialect(context)
-    importer = FxImporter(context=context)
+    if dialect not in DIALECTS:
+        raise ValueError(f"the dialect '{dialect}' is not one of {', '.join(DIALECTS)}")
     imported = _tensors_only(exported.program)
     widen_unsigned(imported.graph, extends_signs=dialect == "tosa")
     count_indices_from_the_start(imported.graph)
-    importer.import_stateless_graph(imported.graph, func_name=_ENTRY)
-    module = importer.module
-    for pipeline in (_TO_BACKEND_CONTRACT, _TO_DIALECT[dialect]):
-        _run(module, pipeline, dialect)
-    correct_remainders(module)
-    for own in operations_where(module.operation, lambda name: name.startswith("tm_tensor.")):
-        message = f"torch-mlir cannot lower the program to '{dialect}' without '{own.name}', an operation of its own"
-        place = "" if isinstance(own.location, ir.UnknownLoc) else f" at {own.location}"
-        raise ValueError(f"{message}{place}; try {_others(dialect)}")
+    module = lowered(imported, dialect)
     function = next(op for op in module.body.operations if op.operation.name == "func.func").operation
-    with context, ir.Location.unknown():
+    with module.context, ir.Location.unknown():
         _name(function, argument_names, result_names, donated)
     return _bytecode(module)
 
 
 def _tensors_only(program: ExportedProgram) -> torch.fx.GraphModule:
-    """Returns a copy of the graph of a program without arguments and results that are not tensors."""
+    """Returns a copy of the graph of a program without arguments and results that are not tensors, and without checks.
+
+    The checks are those of linear algebra, which raise an error for a singular matrix.
+    """
     copied = torch.fx.Graph()
     values: dict[torch.fx.Node, torch.fx.Node] = {}
-    results = copied.graph_copy(program.graph, values)
-    for before, after in values.items():
-        if before.op == "placeholder" and not isinstance(before.meta.get("val"), torch.Tensor):
+    copied.graph_copy(program.graph, values)
+    kept = [values[one] for one in program.graph.output_node().args[0] if _is_tensor(one)]
+    for before, after in reversed(values.items()):
+        is_check = before.target == with_effects or (before.target is getitem and before.args[0].target == with_effects)
+        if is_check or (before.op == "placeholder" and not _is_tensor(before)):
             copied.erase_node(after)
-    copied.output(tuple(one for one in results if isinstance(one, torch.fx.Node)))
+    copied.output(tuple(kept))
     # The importer rewrites some operators, which requires a module.
     return torch.fx.GraphModule(program.graph_module, copied)
 
 
-def _run(module: Any, pipeline: str, dialect: str) -> None:
-    try:
-        with module.context:
-            passmanager.PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
-    except ir.MLIRError as error:
-        found = "; ".join(_reason(str(one.message)) for one in error.error_diagnostics) or str(error)
-        message = f"torch-mlir cannot lower the program to '{dialect}': {found}; try {_others(dialect)}"
-        raise ValueError(message) from error
-
-
-def _reason(message: str) -> str:
-    """Returns the reason in a diagnostic of torch-mlir, with the name of an operator that has no lowering."""
-    unknown = re.search(r'"torch\.operator".*name = "torch\.([^"]+)"', message)
-    return f"operator '{unknown[1]}' has no lowering" if unknown else message.partition(": %")[0]
-
-
-def _others(dialect: str) -> str:
-    return " or ".join(f"'{one}'" for one in _TO_DIALECT if one != dialect)
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.fx.Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
 def _name(function: Any, arguments: Sequence[str], results: Sequence[str], donated: set[str]) -> None:
