@@ -15,7 +15,8 @@ from_torch         programs from torch modules and functions
 torch_import       programs exported from torch modules and functions
 torch_places       the lines of operators of torch in the user's files
 torch_lowering     MLIR modules from graphs of torch, and the operators that have no lowering
-torch_corrections  operators that torch-mlir lowers wrongly
+torch_operators    decompositions of operators that torch-mlir does not lower
+torch_corrections  operators that it lowers wrongly, in the graph or in the module
 torch_unsigned     unsigned integers, which it lowers wrongly
 torch_graph        edits of graphs of torch
 load               programs from files

@@ -60,7 +60,7 @@ def from_torch(
             not a prefix.
         TypeError: `function` is not one of these objects.
     """
-    exported = export(function, args, kwargs)
+    exported = export(function, args, kwargs, dialect)
     of_args = _Names(exported.parameters)
     state, paths = exported.state, exported.tensor_paths
     names = [*state, *map(of_args, paths)]

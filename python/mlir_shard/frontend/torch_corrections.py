@@ -1,144 +1,26 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operators of torch that torch-mlir would lower wrongly, or to operations that are not local along sharded dimensions.
-
-They are decomposed into others before the import, or corrected in the graph or in the module.
-"""
+"""Corrections of operators of torch that torch-mlir lowers wrongly, in the graph or in the module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
+from math import nan
 from operator import getitem
 from typing import Any
 
 import torch
-from torch._decomp import get_decompositions
+from torch._subclasses import FakeTensorMode
+from torch_mlir import ir
 
-from mlir_shard.frontend.torch_graph import call
+from mlir_shard.frontend.torch_graph import call, without_elements
 from mlir_shard.ir import stablehlo
-from mlir_shard.ir.editing import operations_named
+from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.ir.values import insertion_point_after, replace_uses, uses_of
 
+ENTRY = "main"
+"""The name of the function of a module."""
 _aten = torch.ops.aten
-
-
-def _gather(values: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> torch.Tensor:
-    if not _is_one_index(values, dim, index):
-        return NotImplemented
-    chosen = torch.where(_positions(values, dim) == index, values, torch.zeros_like(values))
-    return chosen.sum(dim, keepdim=True, dtype=values.dtype)
-
-
-def _scatter(values: torch.Tensor, dim: int, index: torch.Tensor, value: complex) -> torch.Tensor:
-    if not _is_one_index(values, dim, index):
-        return NotImplemented
-    return torch.where(_positions(values, dim) == index, torch.full_like(values, value), values)
-
-
-def _is_one_index(values: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """Returns whether `index` has a single index along `dim` for each position along the other dimensions."""
-    wanted = list(values.shape)
-    if wanted:
-        wanted[dim] = 1
-    return bool(wanted) and list(index.shape) == wanted
-
-
-def _positions(values: torch.Tensor, dim: int) -> torch.Tensor:
-    shape = [1] * values.dim()
-    shape[dim] = -1
-    return torch.arange(values.shape[dim], device=values.device).view(shape)
-
-
-def _max_pool(
-    x: torch.Tensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pads for `ceil_mode`, whose last windows may reach beyond the padding."""
-    if not ceil_mode:
-        return NotImplemented
-    rank = len(kernel_size)
-    strides = _of_each_dim(stride or kernel_size, rank)
-    before, steps = _of_each_dim(padding, rank), _of_each_dim(dilation, rank)
-    sizes = x.shape[-rank:]
-    behind = []
-    for size, extent, step, around, distance in zip(sizes, kernel_size, strides, before, steps, strict=True):
-        window = distance * (extent - 1) + 1
-        count = -(-(size + 2 * around - window) // step) + 1
-        # The last window begins inside of the tensor or the padding before it.
-        if (count - 1) * step >= size + around:
-            count -= 1
-        behind.append(max(around, (count - 1) * step + window - size - around))
-    amounts = [one for pair in zip(reversed(before), reversed(behind), strict=True) for one in pair]
-    least = -torch.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
-    padded = _aten.constant_pad_nd(x, amounts, least)
-    values, places = _POOLS[rank](padded, kernel_size, strides, [0] * rank, steps)
-    # Places count in the padded tensor.
-    found, distance = torch.zeros_like(places), 1
-    for size, padded_size, around in zip(reversed(sizes), reversed(padded.shape), reversed(before), strict=False):
-        found = found + (places % padded_size - around) * distance
-        places, distance = places // padded_size, distance * size
-    return values, found
-
-
-_POOLS = {2: _aten.max_pool2d_with_indices, 3: _aten.max_pool3d_with_indices}
-
-
-def _of_each_dim(given: Sequence[int], rank: int) -> list[int]:
-    return list(given) * rank if len(given) == 1 else list(given)
-
-
-def _as_strided(
-    x: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> torch.Tensor:
-    is_reshape = list(stride) == list(torch.empty(size, device="meta").stride()) and prod(size) == x.numel()
-    return x.reshape(size) if is_reshape and not storage_offset and x.is_contiguous() else NotImplemented
-
-
-def _fmod(x: torch.Tensor, y: Any) -> torch.Tensor:
-    """Gives the remainder of magnitudes, which is exact, the sign of the dividend."""
-    found = torch.remainder(abs(x), abs(y))
-    return torch.where(x < 0, -found, found)
-
-
-def _pad(x: torch.Tensor, pad: Sequence[int], value: complex = 0) -> torch.Tensor:
-    """Slices where the amount is negative, and pads the slice."""
-    if min(pad, default=0) >= 0:
-        return NotImplemented
-    for place in range(len(pad) // 2):
-        dim = x.dim() - 1 - place
-        low, high = (max(0, -amount) for amount in pad[2 * place : 2 * place + 2])
-        x = _aten.slice(x, dim, low, x.shape[dim] - high)
-    return _aten.constant_pad_nd(x, [max(0, amount) for amount in pad], value)
-
-
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    # A loss reads one element of each row this way, and its gradient writes one. As elementwise ops these are local
-    # along all sharded dimensions in every dialect; torch-mlir lowers them to loads, which are not local, or to its own
-    # ops.
-    _aten.gather.default: _gather,
-    _aten.scatter.value: _scatter,
-    # For linalg and tosa, torch-mlir slices at the wrong place.
-    _aten.constant_pad_nd.default: _pad,
-    # torch decomposes some reshapes to views of memory, which are imported as a gather of all elements.
-    _aten.as_strided.default: _as_strided,
-    # torch-mlir ignores `ceil_mode` for StableHLO.
-    _aten.max_pool2d_with_indices.default: _max_pool,
-    _aten.max_pool3d_with_indices.default: _max_pool,
-    # These have no lowering.
-    _aten.fmod.Scalar: _fmod,
-    _aten.fmod.Tensor: _fmod,
-}
-"""Decompositions besides those of torch-mlir."""
-RESIZES = get_decompositions(
-    [getattr(_aten, f"{name}{rank}d") for name in ("upsample_nearest", "_upsample_nearest_exact") for rank in (1, 2, 3)]
-)
-"""Operators that torch-mlir does not lower, or wrongly if the result is smaller: to the first elements."""
-
 _INDEXED = (_aten.index.Tensor, _aten.index_put.default)
 _RANGES = (_aten.arange.default, _aten.arange.start, _aten.arange.start_step)
 _PLACES = (_aten.argmax.default, _aten.argmin.default)
@@ -172,6 +54,18 @@ def count_indices_from_the_start(graph: torch.fx.Graph) -> None:
         node.args = (node.args[0], indices, *node.args[2:])
 
 
+def compare_with_itself(graph: torch.fx.Graph) -> None:
+    """Replaces comparisons of floats with themselves, which torch-mlir takes for true; they are false for NaN."""
+    for node in graph.nodes:
+        if node.target in _REFLEXIVE and node.args[0] is node.args[1]:
+            with graph.inserting_before(node):
+                is_nan = call(graph, _aten.ne.Tensor, *node.args)
+            node.target, node.args = _aten.logical_not.default, (is_nan,)
+
+
+_REFLEXIVE = (_aten.eq.Tensor, _aten.ge.Tensor, _aten.le.Tensor)
+
+
 def _is_never_negative(index: torch.fx.Node) -> bool:
     """Returns whether the elements of an index are known not to be negative."""
     while index.target in _OF_SAME_ELEMENTS:
@@ -192,3 +86,96 @@ def correct_remainders(module: Any) -> None:
             signs = [stablehlo.compare("LT", one, zero) for one in (found, divisor)]
             is_wrong = stablehlo.binary("and", stablehlo.compare("NE", found, zero), stablehlo.binary("xor", *signs))
             replace_uses(uses, stablehlo.select(is_wrong, stablehlo.binary("add", found, divisor), found))
+
+
+def order_nan(module: Any) -> None:
+    """Makes sorts of StableHLO stable, and places NaN after all other floats; in torch it is the greatest one."""
+    for op in operations_named(module.operation, "stablehlo.sort"):
+        with module.context:
+            op.attributes["is_stable"] = ir.BoolAttr.get(True)
+        for compare in operations_named(op, "stablehlo.compare"):
+            if not isinstance(compare.operands[0].type.element_type, ir.FloatType):
+                continue
+            with compare.location, ir.InsertionPoint(compare):
+                ordered = [_ordered(one) for one in compare.operands]
+                total = ir.Attribute.parse("#stablehlo<comparison_type TOTALORDER>", module.context)
+            for index, one in enumerate(ordered):
+                compare.operands[index] = one
+            compare.attributes["compare_type"] = total
+
+
+def _ordered(value: Any) -> Any:
+    """Returns a float without the signs of zeros and NaN, which the total order of IEEE 754 distinguishes."""
+    zero = stablehlo.splat(value.type, 0)
+    plain = stablehlo.select(stablehlo.compare("EQ", value, zero), zero, value)
+    return stablehlo.select(stablehlo.compare("NE", value, value), stablehlo.splat(value.type, nan), plain)
+
+
+_REDUCTIONS = {"amax": "maximum", "amin": "minimum", "prod": "multiply"}
+
+
+def scatter_with_sums(graph: torch.fx.Graph) -> list[str]:
+    """Replaces scatters with other reductions, which have no lowering, by scatters with sums, and returns the former.
+
+    The updates of such a scatter become an additional argument of the graph, so that it is not merged with another one,
+    and an additional result.
+    """
+    reductions = []
+    updates = []
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    for node in graph.nodes:
+        if node.target != _aten.scatter_reduce.two or node.args[4] not in _REDUCTIONS:
+            continue
+        x, dim, index, update, reduction = node.args
+        with graph.inserting_before(first):
+            argument = graph.placeholder(f"{node.name}_updates")
+        argument.meta["val"] = without_elements(update.meta["val"], FakeTensorMode())
+        node.target, node.args, node.kwargs = _aten.scatter_add.default, (x, dim, index, argument), {}
+        reductions.append(_REDUCTIONS[reduction])
+        updates.append(update)
+    if updates:
+        results = graph.output_node()
+        results.args = ((*results.args[0], *updates),)
+    return reductions
+
+
+def restore_reductions(module: Any, reductions: Sequence[str]) -> None:
+    """Gives scatters of StableHLO the reductions that `scatter_with_sums` returned, and their updates."""
+    if not reductions:
+        return
+    function = functions(module)[ENTRY]
+    block = function.regions[0].blocks[0]
+    (last,) = operations_named(function, "func.return")
+    count = len(block.arguments) - len(reductions)
+    kept = len(last.operands) - len(reductions)
+    for index, reduction in enumerate(reductions):
+        argument, update = block.arguments[count + index], last.operands[kept + index]
+        _reduce_by(reduction, _scatter_of(argument))
+        argument.replace_all_uses_with(update)
+    with last.location, ir.InsertionPoint(last):
+        ir.Operation.create("func.return", [], list(last.operands)[:kept])
+    last.erase()
+    for _ in reductions:
+        block.erase_argument(count)
+    type_ = function.attributes["function_type"].value
+    with function.location:
+        changed = ir.FunctionType.get(list(type_.inputs)[:count], list(type_.results)[:kept])
+        function.attributes["function_type"] = ir.TypeAttr.get(changed)
+    module.operation.verify()
+
+
+def _scatter_of(updates: Any) -> Any:
+    """Returns the scatter whose updates are a value, or a slice or another shape of it."""
+    while True:
+        (use,) = updates.uses
+        if use.owner.operation.name == "stablehlo.scatter":
+            return use.owner.operation
+        updates = use.owner.operation.results[0]
+
+
+def _reduce_by(name: str, scatter: Any) -> None:
+    (add,) = operations_named(scatter, "stablehlo.add")
+    found = add.results[0]
+    with scatter.context, add.location, insertion_point_after(found):
+        replace_uses(uses_of(found), stablehlo.binary(name, *add.operands))
+    add.erase()

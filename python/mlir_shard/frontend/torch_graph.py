@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
-from torch._subclasses import FakeTensor
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 
 
@@ -25,11 +25,12 @@ def value_of_call(node: torch.fx.Node) -> Any:
     mode = detect_fake_mode([*pytree.tree_leaves((args, kwargs)), node.meta.get("val")])
     if mode is None:
         return node.target(*args, **kwargs)
-    # The value of a constant is a tensor with elements.
-    args, kwargs = pytree.tree_map_only(_has_elements, mode.from_tensor, (args, kwargs))
+    args, kwargs = pytree.tree_map(lambda value: without_elements(value, mode), (args, kwargs))
     with mode:
         return node.target(*args, **kwargs)
 
 
-def _has_elements(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+def without_elements(value: Any, mode: FakeTensorMode) -> Any:
+    """Returns a tensor without the elements that the value of a constant has, and any other value itself."""
+    has_elements = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+    return mode.from_tensor(value) if has_elements else value

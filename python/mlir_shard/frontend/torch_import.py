@@ -29,12 +29,9 @@ from torch.utils import _pytree as pytree
 from torch_mlir import ir
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from mlir_shard.frontend.torch_corrections import (
-    DECOMPOSITIONS,
-    RESIZES,
-    count_indices_from_the_start,
-)
+from mlir_shard.frontend.torch_corrections import compare_with_itself, count_indices_from_the_start
 from mlir_shard.frontend.torch_lowering import DIALECTS, lowered, name_of
+from mlir_shard.frontend.torch_operators import RESIZES, Functions, decompositions
 from mlir_shard.frontend.torch_places import WithPlaces, in_line, line_of_error, line_of_node, recorded_places
 from mlir_shard.frontend.torch_unsigned import widen_unsigned
 from mlir_shard.runtime.names import RESULT_NAME
@@ -123,8 +120,8 @@ def _unsigned(nodes: Iterable[Any]) -> frozenset[int]:
     return frozenset(index for index, one in enumerate(tensors) if one.dtype in _UNSIGNED)
 
 
-def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exported:
-    """Exports a module, a function of tensors or an exported program.
+def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dialect: str) -> Exported:
+    """Exports a module, a function of tensors or an exported program, in operators that are lowered to a dialect.
 
     Raises:
         TypeError: `function` is none of these.
@@ -133,22 +130,33 @@ def export(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exp
     """
     # A tensor that is passed twice becomes two arguments; torch would merge them into one.
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (tuple(args), dict(kwargs)))
-    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH), _no_elements():
+    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH), _without_mkldnn(), _no_elements(), Functions():
         # These warnings are about torch's own classes.
         warnings.simplefilter("ignore", FutureWarning)
         if isinstance(function, ExportedProgram):
             # The sizes of the arguments replace the dynamic sizes of the program.
             program = torch.export.export(function.module(), args, kwargs, strict=False) if args or kwargs else function
-            exported = _of_program(program, program.module_call_graph[0].signature.forward_arg_names or ())
+            exported = _of_program(program, program.module_call_graph[0].signature.forward_arg_names or (), dialect)
         elif isinstance(function, torch.nn.Module):
             program = torch.export.export(function, args, kwargs, strict=False)
-            exported = _of_program(program, _parameters(function.forward))
+            exported = _of_program(program, _parameters(function.forward), dialect)
         elif callable(function):
-            exported = _of_function(function, args, kwargs)
+            exported = _of_function(function, args, kwargs, dialect)
         else:
             raise TypeError(f"{function!r} is not a module, a function or an ExportedProgram of torch")
     _check(exported)
     return exported
+
+
+@contextmanager
+def _without_mkldnn() -> Iterator[None]:
+    """Disables the recurrent layers of mkldnn, which have no lowering; those of torch consist of other operators."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
 
 
 @contextmanager
@@ -180,18 +188,20 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     return [one.name for one in parameters if one.kind in kinds]
 
 
-def _of_program(program: ExportedProgram, parameters: Iterable[str]) -> Exported:
+def _of_program(program: ExportedProgram, parameters: Iterable[str], dialect: str) -> Exported:
     spec = program.call_spec
     inputs = [one.arg for one in program.graph_signature.input_specs if one.kind == InputKind.USER_INPUT]
     given = [one.value if isinstance(one, ConstantArgument) else _TENSOR for one in inputs]
     arguments = dict(pytree.tree_flatten_with_path(pytree.tree_unflatten(given, spec.in_spec))[0])
-    return Exported(_decomposed(program), arguments, spec.out_spec, tuple(parameters))
+    return Exported(_decomposed(program, dialect), arguments, spec.out_spec, tuple(parameters))
 
 
 _TENSOR = torch.empty(0, device="meta")
 
 
-def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exported:
+def _of_function(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dialect: str
+) -> Exported:
     leaves, tree = pytree.tree_flatten((args, kwargs))
     is_tensor = [isinstance(one, torch.Tensor) for one in leaves]
     results = None
@@ -209,11 +219,11 @@ def _of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
     traced = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True, decomposition_table=RESIZES)(*tensors)
     program = torch.export.export(WithPlaces(traced), tensors, strict=False)
     arguments = dict(pytree.tree_flatten_with_path((args, kwargs))[0])
-    return Exported(_decomposed(program), arguments, results, tuple(_parameters(function)))
+    return Exported(_decomposed(program, dialect), arguments, results, tuple(_parameters(function)))
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    return program.run_decompositions(get_decomposition_table() | DECOMPOSITIONS | RESIZES)
+def _decomposed(program: ExportedProgram, dialect: str) -> ExportedProgram:
+    return program.run_decompositions(get_decomposition_table() | decompositions(dialect))
 
 
 def _check(exported: Exported) -> None:
@@ -274,6 +284,7 @@ def lower(
     imported = _tensors_only(exported.program)
     widen_unsigned(imported.graph, extends_signs=dialect == "tosa")
     count_indices_from_the_start(imported.graph)
+    compare_with_itself(imported.graph)
     module = lowered(imported, dialect)
     function = next(op for op in module.body.operations if op.operation.name == "func.func").operation
     with module.context, ir.Location.unknown():

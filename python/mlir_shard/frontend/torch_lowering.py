@@ -9,16 +9,22 @@ from operator import getitem
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensorMode
 from torch_mlir import ir, passmanager
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_importer import FxImporter
 
-from mlir_shard.frontend.torch_corrections import correct_remainders
+from mlir_shard.frontend.torch_corrections import (
+    ENTRY,
+    correct_remainders,
+    order_nan,
+    restore_reductions,
+    scatter_with_sums,
+)
+from mlir_shard.frontend.torch_graph import without_elements
 from mlir_shard.frontend.torch_places import in_line, line_of_node
 from mlir_shard.ir.editing import operations_where
 
-ENTRY = "main"
-"""The name of the function in the module."""
 _TO_BACKEND_CONTRACT = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
 _TO_DIALECT = {
     "linalg": "torch-backend-to-linalg-on-tensors-backend-pipeline",
@@ -53,6 +59,7 @@ class _NotLoweredError(Exception):
 
 
 def _lowered(graph: torch.fx.Graph, dialect: str) -> Any:
+    reductions = scatter_with_sums(graph) if dialect == "stablehlo" else []
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer = FxImporter(context=context)
@@ -69,6 +76,8 @@ def _lowered(graph: torch.fx.Graph, dialect: str) -> Any:
             reasons = dict.fromkeys(filter(None, (_reason(str(one.message)) for one in error.error_diagnostics)))
             raise _NotLoweredError("; ".join(reasons)) from error
     correct_remainders(module)
+    order_nan(module)
+    restore_reductions(module, reductions)
     if own := operations_where(module.operation, lambda name: name.startswith("tm_tensor.")):
         raise _NotLoweredError(f"torch-mlir lowers it to '{own[0].name}', an operation of its own")
     return module
@@ -106,7 +115,7 @@ def _alone(node: torch.fx.Node) -> torch.fx.Graph:
     copies: dict[torch.fx.Node, torch.fx.Node] = {}
     for one in node.all_input_nodes:
         copies[one] = graph.placeholder(one.name)
-        copies[one].meta["val"] = one.meta["val"]
+        copies[one].meta["val"] = without_elements(one.meta["val"], FakeTensorMode())
     copies[node] = graph.node_copy(node, copies.__getitem__)
     if isinstance(node.meta["val"], torch.Tensor):
         results = [copies[node]]

@@ -44,7 +44,8 @@ def test_every_operator_of_a_module_without_a_lowering_is_named(dialect: str) ->
     assert first == f"torch-mlir cannot lower the program to '{dialect}':"
     forward = Root.forward
     assert lines[0].startswith(
-        f"  {__file__}:{line_of(forward, 1)}: error: operator 'aten.linalg_cholesky_ex' in `y = torch.linalg.cholesky(x[:3])` has no "
+        f"  {__file__}:{line_of(forward, 1)}: error: operator 'aten.linalg_cholesky_ex' in "
+        "`y = torch.linalg.cholesky(x[:3])` has no "
     )
     assert lines[-1].startswith(
         f"  {__file__}:{line_of(forward, 2)}: error: operator 'aten.special_bessel_j0' in "
