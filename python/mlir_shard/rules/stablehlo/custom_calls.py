@@ -129,6 +129,10 @@ def _not_local(op: Any, rule: OpShardingRule) -> Collection[int]:
         return ()
     if target.startswith("_SPMDInternalOp"):
         return range(rule.num_factors)
+    if target == "ApproxTopK" and "mhlo.backend_config" in op.attributes:
+        # Without aggregation the reduced dimension may keep its size; each device would select from its own elements.
+        dim = op.attributes["mhlo.backend_config"]["reduction_dim"].value
+        return rule.operand_mappings[0].dim_mappings[dim].factor_indices
     if target not in _OF_MATRICES:
         return ()
     return [factor for dim in rule.operand_mappings[0].dim_mappings[-2:] for factor in dim.factor_indices]

@@ -46,7 +46,7 @@ from mlir_shard.runtime.lowering.loops import (
     shared_loops,
     unrolling,
 )
-from mlir_shard.runtime.lowering.stablehlo import operations
+from mlir_shard.runtime.lowering.stablehlo import operations, top_k
 from mlir_shard.runtime.program import PEAK_BYTES
 
 _arith = host.dialect("arith")
@@ -168,6 +168,7 @@ def _run_stages(module: Any, entry: str, abi: mpi_library.MpiAbi, cpu: Cpu) -> N
     to_values(module)
     shard_collectives.legalize(module, entry)
     stand_ins = stablehlo_collectives.legalize(module)
+    top_k.sort_for_top_k(module)
     _run(module, _TO_STABLEHLO)
     if operations_named(module, *_OF_DYNAMIC_SHAPE):
         _run(module, _TO_STATIC)

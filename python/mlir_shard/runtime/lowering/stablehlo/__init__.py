@@ -4,4 +4,5 @@
 
 `operations` lists them all; `element_loops`, `sorting` and `linear_algebra` rewrite those that become loops, and
 `contractions` and `by_element_type` those of which the host lowers other forms or element types.
+`top_k` rewrites approximate top-k calls to sorts.
 """
