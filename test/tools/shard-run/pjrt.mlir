@@ -11,8 +11,8 @@
 // LOCAL: "stablehlo.all_reduce"
 // LOCAL: @main on 4 devices, not compared with anything:
 
-// LINALG: run.mlir:24:11: error: 'arith.constant' cannot be run by PJRT
-// LINALG: shard-run: error: the program has ops outside of StableHLO, which PJRT cannot run
+// LINALG: run.mlir:24:11: error: 'arith.constant' cannot be run by PJRT, nor can {{.*}}linalg.
+// LINALG-NEXT: shard-run: error: the program has ops outside of StableHLO, which PJRT cannot run; --engine=mpi may run it
 
 // PLATFORM: PJRT has no platform 'nothing'
 // COUNT: shard-run: error: the program is for 4 ranks, not 2

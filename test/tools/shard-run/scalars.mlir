@@ -4,7 +4,7 @@
 // CHECK: 0 tensor<4x6xf32> <@m, [{"a"}, {}]> {{.*}} OK
 // CHECK-NEXT: 1 f32 replicated {{.*}} OK
 // CHECK-NEXT: 2 index replicated {{.*}} OK
-// UNKNOWN: error: 'linalg.fill' cannot be run by PJRT
+// UNKNOWN: error: 'tensor.empty' cannot be run by PJRT, nor can linalg.fill, arith.addf, arith.addi
 // UNKNOWN-NOT: tensor.extract
 sdy.mesh @m = <["a"=2]>
 func.func @main(%f: f32, %n: index, %x: tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@m, [{"a"}, {}]>}) -> (tensor<4x6xf32>, f32, index) {

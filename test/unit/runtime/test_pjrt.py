@@ -269,11 +269,13 @@ def test_an_engine_that_is_none() -> None:
 def test_other_operations_are_named() -> None:
     text = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
       %0 = math.exp %a : tensor<2xf32>
-      return %0 : tensor<2xf32>
+      %1 = math.exp %0 : tensor<2xf32>
+      %2 = arith.addf %1, %0 : tensor<2xf32>
+      return %2 : tensor<2xf32>
     }"""
-    with pytest.raises(RunError, match="has ops outside of StableHLO") as raised:
+    with pytest.raises(RunError, match=r"has ops outside of StableHLO, .*; --engine=mpi may run it") as raised:
         xla_module.lower([text], "main")
-    assert [one.message for one in raised.value.diagnostics] == ["'math.exp' cannot be run by PJRT"]
+    assert [one.message for one in raised.value.diagnostics] == ["'math.exp' cannot be run by PJRT, nor can arith.addf"]
 
 
 @needs_jax

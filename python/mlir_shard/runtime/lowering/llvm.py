@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from mlir_shard import host
@@ -144,7 +146,7 @@ def lower(module: Any, entry: str, implementation: str = mpi_library.MPICH, cpu:
 
     def handle(one: Any) -> bool:
         if one.severity == ir.DiagnosticSeverity.ERROR:
-            reported.append(diagnostic.from_host(one))
+            reported.append(_named(diagnostic.from_host(one)))
         return True
 
     handler = context.attach_diagnostic_handler(handle)
@@ -302,6 +304,23 @@ def _copies_to_linalg(module: Any) -> None:
         with ir.InsertionPoint(copy), copy.location:
             linalg.copy(copy.operands[0], outs=[copy.operands[1]])
         copy.erase()
+
+
+def _named(reported: Diagnostic) -> Diagnostic:
+    """Names the operation in a diagnostic of bufferization, whose note has it in generic form."""
+    noted = re.search(r'"(\w+\.\w+)"', reported.notes[0].message) if reported.notes else None
+    if noted is None or reported.message != _NOT_BUFFERIZED:
+        return reported
+    register = f'register a lowering with @mlir_shard.interfaces.lowering("{noted[1]}")'
+    advice = f"use {_INSTEAD[noted[1]]}, or {register}" if noted[1] in _INSTEAD else register
+    return replace(reported, message=f"'{noted[1]}' has no lowering to LLVM: {advice}", notes=())
+
+
+_NOT_BUFFERIZED = "op was not bufferized"
+_INSTEAD = {
+    "tensor.gather": "stablehlo.gather, or linalg.generic with tensor.extract",
+    "tensor.scatter": "stablehlo.scatter, or tensor.insert_slice in a loop",
+}
 
 
 def _check_dialects(module: Any, known: frozenset[str]) -> None:

@@ -57,6 +57,7 @@ _COLLECTIVES = frozenset(
 # Operations that communicate with a host, or address devices in another way.
 _REFUSED = frozenset(op_names("stablehlo", "infeed outfeed recv send"))
 # Attributes that make groups consist of partitions; without them groups consist of replicas.
+_MOST_NAMED = 4
 _MODES = ("channel_handle", "channel_id", "use_global_device_ids")
 
 
@@ -113,8 +114,15 @@ def _lower(module: Any, entry: str) -> str:
     called = {op.attributes["callee"].value for op in operations_named(module, "func.call")}
     _drop_declarations(declared, called)
     if wrong:
-        messages = [diagnostic.at("error", f"'{op.name}' cannot be run by PJRT", op.location) for op in wrong]
-        raise RunError("the program has ops outside of StableHLO, which PJRT cannot run", messages)
+        first, *others = dict.fromkeys(op.name for op in wrong)
+        also = f", nor can {', '.join(others[:_MOST_NAMED])}" if others else ""
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        message = f"'{first}' cannot be run by PJRT{also}{more}"
+        advice = "" if any(op.name.startswith("stablehlo.") for op in wrong) else "; --engine=mpi may run it"
+        raise RunError(
+            f"the program has ops outside of StableHLO, which PJRT cannot run{advice}",
+            [diagnostic.at("error", message, wrong[0].location)],
+        )
     for op in operations_named(module, *CROSSING):
         replace_with(op, [op.operands[0]])
     for op in operations_named(module, _PARTITION):
