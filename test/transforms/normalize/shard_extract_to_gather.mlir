@@ -12,20 +12,20 @@ sdy.mesh @mesh = <["data"=2, "model"=2]>
 // CHECK: %[[ROWS:.*]] = "stablehlo.gather"(%arg1, %[[STARTS]]) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}>
 // CHECK-NEXT: return %[[ROWS]]
 // LOCAL-NOT: stablehlo
-// LOCAL-LABEL: func.func @embedding(%arg0: tensor<4xi64>, %arg1: tensor<32x4xf32>) -> tensor<4x4xf32>
+// LOCAL-LABEL: func.func @embedding(%arg0: tensor<4xi64>, %arg1: tensor<32768x4xf32>) -> tensor<4x4xf32>
 // LOCAL-NOT: all_gather
 // LOCAL: tensor.extract %arg1
 // LOCAL: shard.all_reduce {{.*}} grid_axes = [1] : tensor<4x4xf32>
 // LOCAL-NOT: stablehlo
 func.func @embedding(%ids: tensor<8xi64> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>},
-                     %table: tensor<64x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>}) -> tensor<8x4xf32> {
+                     %table: tensor<65536x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>}) -> tensor<8x4xf32> {
   %e = tensor.empty() : tensor<8x4xf32>
   %0 = linalg.generic {indexing_maps = [#ids, #all], iterator_types = ["parallel", "parallel"]}
       ins(%ids : tensor<8xi64>) outs(%e : tensor<8x4xf32>) {
   ^bb0(%in: i64, %out: f32):
     %i = arith.index_cast %in : i64 to index
     %j = linalg.index 1 : index
-    %x = tensor.extract %table[%i, %j] : tensor<64x4xf32>
+    %x = tensor.extract %table[%i, %j] : tensor<65536x4xf32>
     linalg.yield %x : f32
   } -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
