@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Edits of graphs of torch whose nodes know the shapes and types of their values, which the importer reads."""
+"""Edits of graphs of torch with the shapes and types of values in the metadata of nodes, which the importer reads."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Choice:
         return found
 
     def _groups(self, reshape: int) -> Iterator[tuple[ReshapeGroup, list[_Dim], int]]:
-        """Yields the groups of a reshape, with their dimensions that are expanded, and what the expansion saves."""
+        """Yields the groups of a reshape, with their expanded dimensions, and how many reshapes the expansion saves."""
         values = self._values
         (operand,), (result,) = values.arrays.operands(reshape)[:1], values.arrays.results(reshape)
         own = values.kind(reshape).own
