@@ -209,7 +209,8 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
     if (__builtin_add_overflow(bytes, ofTensor, &bytes))
       bytes = mostElements;
   };
-  Elements indexed = 0; // Of the first operand of an op that indexes, which reads at most as much as it returns.
+  // Of the first operand of an op that indexes. If it is not resharded, the op reads at most as much as it returns.
+  Elements indexed = 0;
   bool isIndexed = false;
   for (const AssignedTensor &tensor : problem.tensors) {
     Elements ofTensor = tensor.elementSize;

@@ -31,7 +31,8 @@ EQUIVALENT: Final = {
     "(None, relocation)` becomes `arrival, departure = (relocation, None) if not arrives else (None, relocation)`": (
         "reshards are inserted before, so what is relocated is not moved as well"
     ),
-    "python/mlir_shard/transforms/partition/shard_split_windows.py: `crop.results[0].replace_all_uses_with(value)` "
-    "becomes `crop.results[ -1].replace_all_uses_with(value)`": "a slice has one result",
+    "python/mlir_shard/transforms/partition/shard_split_windows.py: "
+    "`(op if crop is None else crop).results[0].replace_all_uses_with(value)` becomes "
+    "`(op if crop is None else crop).results[ -1].replace_all_uses_with(value)`": "both ops have one result",
 }
 """The reasons why mistakes have no effect, by their reports without the line."""

@@ -105,15 +105,20 @@ class ComputeCosts:
                     count *= blocks[factor]
                 of_tensor *= block_size(size, count)
             num_bytes.append(of_tensor)
-        return self._rates.seconds(operations, self._touched(num_bytes))
+        if self._problem.indexes and self._keeps_first(axes_per_factor):
+            return self._rates.seconds(operations, self._of_elements(num_bytes))
+        return self._rates.seconds(operations, sum(num_bytes))
 
-    def _touched(self, num_bytes: list[int]) -> int:
-        """Returns the bytes that an op reads and writes, of tensors with these sizes.
+    def _keeps_first(self, axes_per_factor: Sequence[Axes]) -> bool:
+        """Returns whether the first operand is not resharded; another one is written before the op reads it."""
+        factors = self._problem.projection.tensors[0].factors
+        return all(one is None or one.all_axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
 
-        An op that indexes reads of its first operand at most as much as it returns.
+    def _of_elements(self, num_bytes: list[int]) -> int:
+        """Returns the bytes that an op reads and writes of tensors with these sizes if it indexes the first one.
+
+        It reads of that one at most as much as it returns.
         """
-        if not self._problem.indexes:
-            return sum(num_bytes)
         operand, result = num_bytes[0], num_bytes[len(self._problem.rule.operand_mappings)]
         return sum(num_bytes) - operand + min(operand, result)
 
@@ -149,8 +154,9 @@ class ComputeCosts:
         if not rule.operand_mappings:
             return 0.0
         operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
-        num_bytes = self._touched([tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors])
-        return self._rates.seconds(operations // devices, num_bytes // devices)
+        num_bytes = [tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors]
+        total = self._of_elements(num_bytes) if self._problem.indexes else sum(num_bytes)
+        return self._rates.seconds(operations // devices, total // devices)
 
 
 def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
