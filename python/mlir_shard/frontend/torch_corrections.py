@@ -13,7 +13,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch_mlir import ir
 
-from mlir_shard.frontend.torch_graph import call, without_elements
+from mlir_shard.frontend.torch_graph import OF_SAME_ELEMENTS, call, without_elements
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import functions, operations_named
 from mlir_shard.ir.values import insertion_point_after, replace_uses, uses_of
@@ -25,16 +25,6 @@ _INDEXED = (_aten.index.Tensor, _aten.index_put.default)
 _RANGES = (_aten.arange.default, _aten.arange.start, _aten.arange.start_step)
 _PLACES = (_aten.argmax.default, _aten.argmin.default)
 _WITH_PLACES = (_aten.sort.default, _aten.topk.default)
-_OF_SAME_ELEMENTS = (
-    _aten.expand.default,
-    _aten.permute.default,
-    _aten.reshape.default,
-    _aten.select.int,
-    _aten.slice.Tensor,
-    _aten.squeeze.dims,
-    _aten.unsqueeze.default,
-    _aten.view.default,
-)
 
 
 def count_indices_from_the_start(graph: torch.fx.Graph) -> None:
@@ -68,7 +58,7 @@ _REFLEXIVE = (_aten.eq.Tensor, _aten.ge.Tensor, _aten.le.Tensor)
 
 def _is_never_negative(index: torch.fx.Node) -> bool:
     """Returns whether the elements of an index are known not to be negative."""
-    while index.target in _OF_SAME_ELEMENTS:
+    while index.target in OF_SAME_ELEMENTS:
         index = index.args[0]
     if index.target is getitem:
         # The first result of these operators has values, the second one places.

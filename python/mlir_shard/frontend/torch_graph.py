@@ -11,6 +11,21 @@ from torch._guards import detect_fake_mode
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 
+_aten = torch.ops.aten
+OF_SAME_ELEMENTS = frozenset(
+    {
+        _aten.expand.default,
+        _aten.permute.default,
+        _aten.reshape.default,
+        _aten.select.int,
+        _aten.slice.Tensor,
+        _aten.squeeze.dims,
+        _aten.unsqueeze.default,
+        _aten.view.default,
+    }
+)
+"""Operators that return elements of their first operand in another order or shape."""
+
 
 def call(graph: torch.fx.Graph, function: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
     """Inserts a call of an operator."""

@@ -65,6 +65,7 @@ def _lowered(graph: torch.fx.Graph, dialect: str) -> Any:
     importer = FxImporter(context=context)
     try:
         importer.import_stateless_graph(graph, func_name=ENTRY)
+    # The importer raises any of these for operators and arguments that it does not support.
     except (NotImplementedError, AssertionError, KeyError, TypeError, ValueError) as error:
         raise _NotLoweredError(str(error).partition("\n")[0]) from error
     module = importer.module

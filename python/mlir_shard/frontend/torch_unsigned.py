@@ -13,25 +13,12 @@ from typing import Any
 
 import torch
 
-from mlir_shard.frontend.torch_graph import call, value_of_call
+from mlir_shard.frontend.torch_graph import OF_SAME_ELEMENTS, call, value_of_call
 
 _aten = torch.ops.aten
 _WIDER = {torch.uint8: torch.int32, torch.uint32: torch.int64}
 _CONVERT = torch.ops.prims.convert_element_type.default
-_MOVES = frozenset(
-    {
-        _aten.cat.default,
-        _aten.clone.default,
-        _aten.expand.default,
-        _aten.permute.default,
-        _aten.reshape.default,
-        _aten.select.int,
-        _aten.slice.Tensor,
-        _aten.squeeze.dims,
-        _aten.unsqueeze.default,
-        _aten.view.default,
-    }
-)
+_MOVES = OF_SAME_ELEMENTS | {_aten.cat.default, _aten.clone.default}
 """Operators that only move elements."""
 
 

@@ -256,7 +256,9 @@ def test_kernel_gradient_of_uneven_windows(rows: int, stride: int, padding: str,
 )
 def test_updates_at_positions_of_a_batch(mesh: Any, batch: Any, sequence: Any, length: int, steps: int) -> None:
     def update(cache: Any, keys: Any, positions: Any) -> Any:
-        of_one = lambda cache, keys, start: jax.lax.dynamic_update_slice(cache, keys, (start, 0))  # noqa: E731
+        def of_one(cache: Any, keys: Any, start: Any) -> Any:
+            return jax.lax.dynamic_update_slice(cache, keys, (start, 0))
+
         return jax.vmap(of_one)(cache, keys, positions)
 
     # Within a shard, across the boundary of two, and too far at the end.
@@ -276,3 +278,65 @@ def test_windows_of_a_scatter(mode: str) -> None:
     # The first windows are inside of the array, and the others are not.
     indices = np.array([[0, 0], [3, 2], [9, 14], [5, 7], [11, 3], [-1, 3], [4, 15]], np.int32)
     check(add, (floats(16, 12), indices, floats(3, 7, 2)), {"a": 2, "b": 2}, (P("a", "b"), P(), P()), 0)
+
+
+def of_shape(*shape: int) -> Any:
+    return jax.ShapeDtypeStruct(shape, np.float32)
+
+
+def stencil(u: Any) -> Any:
+    for _ in range(2):
+        u = u + 0.1 * sum(jnp.roll(u, by, dim) - u for dim in range(3) for by in (1, -1))
+    return u
+
+
+def shifted(tokens: Any) -> Any:
+    return jnp.pad(tokens, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+
+
+def guided(x: Any, w: Any) -> Any:
+    one, other = jnp.split(jnp.tanh(jnp.concatenate([x, x * 0.5]) @ w), 2)
+    return other + 7.5 * (one - other)
+
+
+def gates(x: Any, bias: Any) -> Any:
+    i, f, g, o = jnp.split(x + bias, 4, -1)
+    return jax.nn.sigmoid(f) * 0.5 + jax.nn.sigmoid(i) * jnp.tanh(g), jax.nn.sigmoid(o)
+
+
+def gated(x: Any, w: Any, out: Any) -> Any:
+    gate, up = jnp.split(x @ w, 2, -1)
+    return (jax.nn.silu(gate) * up) @ out
+
+
+CUBE, ROWS = {"x": 4, "y": 4, "z": 4}, {"x": 8}
+MODEL = {"data": 2, "tensor": 4}
+PARTS = {
+    "stencil": (stencil, [of_shape(256, 256, 256)], CUBE, [P("x", "y", "z")], 196_608),
+    "shifted tokens": (shifted, [of_shape(8, 4096, 64)], ROWS, [P(None, "x")], 2_048),
+    "joined": (lambda u, v: jnp.concatenate([u, v]), [of_shape(4096, 64)] * 2, ROWS, [P("x")] * 2, 262_144),
+    "split": (lambda u: sum(jnp.split(u, 2)), [of_shape(4096, 64)], ROWS, [P("x")], 131_072),
+    "guided": (guided, [of_shape(512, 1024), of_shape(1024, 1024)], ROWS, [P("x"), P()], 1_048_576),
+    "gates": (
+        gates,
+        [of_shape(4, 256, 4096), of_shape(4096)],
+        MODEL,
+        [P("data", None, "tensor"), P("tensor")],
+        1_572_864,
+    ),
+    "gated": (
+        gated,
+        [of_shape(4096, 1024), of_shape(1024, 8192), of_shape(4096, 1024)],
+        MODEL,
+        [P("data"), P(None, "tensor"), P("tensor")],
+        29_360_128,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_rotations_and_parts_of_large_tensors(name: str) -> None:
+    function, arguments, mesh, specs, received = PARTS[name]
+    program = ms.from_jax(function, *arguments, mesh=ms.Mesh(mesh), in_shardings=tuple(specs))
+    for target in ENGINES:
+        assert program.partition(target).communication.bytes_received == received

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlir_shard.dialects import sdy
-from mlir_shard.dialects.data_flow import sharding_of
+from mlir_shard.dialects.data_flow import ancestors, sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.array_elements import elements
@@ -49,7 +49,7 @@ class RotateShards(ModulePass):
         rotations = [
             found
             for one in operations_of_results(op, (_CONCATENATE,), (_SLICE,), 2)
-            if (found := _Rotation.of(one)) is not None and not _is_manual(one)
+            if (found := _Rotation.of(one)) is not None and all(around.name != _MANUAL for around in ancestors(one))
         ]
         if not rotations:
             return False
@@ -140,11 +140,3 @@ class _Rotation:
                 sdy.set_sharding(piece, local)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else stablehlo.concatenate(pieces, self.dim, local)
-
-
-def _is_manual(op: Any) -> bool:
-    """Returns whether an operation is inside a manual computation."""
-    while (op := op.parent) is not None:
-        if op.operation.name == _MANUAL:
-            return True
-    return False

@@ -16,6 +16,7 @@ from mlir_shard.ir.array_elements import elements
 from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.values import insertion_point_after
 from mlir_shard.passes.registry import Pass, register
+from mlir_shard.rules.partition import shards_along
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.sharding import Mesh, TensorSharding
 from mlir_shard.sharding.axes import Axes, total_size
@@ -67,13 +68,8 @@ def _are_regular(parts: int, size: int, before: Axes, after: Axes, mesh: Mesh) -
 def _equal_parts(op: Any) -> int | None:
     """Returns the number of operands of a concatenation of tensors of one shape along a sharded dimension, or None."""
     types = {operand.type for operand in op.operands}
-    is_split = _is_sharded(op.results[0], op.attributes["dimension"].value)
+    is_split = shards_along(op.results[0], op.attributes["dimension"].value, op) > 1
     return len(op.operands) if len(op.operands) > 1 and len(types) == 1 and is_split and has_static_shapes(op) else None
-
-
-def _is_sharded(value: Any, dim: int) -> bool:
-    sharding = sharding_of(value)
-    return sharding is not None and bool(sharding.dim_shardings[dim].axes)
 
 
 def _join(op: Any, count: int, meshes: Mapping[str, Mesh]) -> bool:
@@ -122,7 +118,7 @@ def _part(op: Any) -> tuple[_Part, int] | None:
         return None
     shape, part = op.operands[0].type.shape, op.results[0].type.shape
     cut = [dim for dim, size in enumerate(shape) if size != part[dim]]
-    if len(cut) != 1 or not part[cut[0]] or not _is_sharded(op.results[0], cut[0]):
+    if len(cut) != 1 or not part[cut[0]] or shards_along(op.results[0], cut[0], op) == 1:
         return None
     (dim,) = cut
     start = op.attributes["start_indices"][dim]
