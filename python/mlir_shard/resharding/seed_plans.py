@@ -160,9 +160,9 @@ def _scattering(start: Placement, wanted: Placement, reduced: GridAxes) -> tuple
 
 def _with_free_axes(start: Placement, end: Placement) -> Placement:
     """Returns the start, sliced along the axes that it does not use and with which the end continues dimensions."""
-    dims = []
+    used, dims = start.used, []
     for have, want in zip(start.dims, end.dims, strict=True):
-        free = takewhile(lambda axis: axis not in start.used, want[len(have) :]) if want[: len(have)] == have else ()
+        free = takewhile(lambda axis: axis not in used, want[len(have) :]) if want[: len(have)] == have else ()
         dims.append((*have, *free))
     return start._replace(dims=tuple(dims))
 

@@ -27,7 +27,7 @@ class Placement(NamedTuple):
     @property
     def used(self) -> frozenset[int]:
         """The axes along which devices may hold different data."""
-        return frozenset(axis for axes in self.dims for axis in axes) | frozenset(self.unreduced)
+        return frozenset(self.unreduced).union(*self.dims)
 
     def with_dim(self, dim: int, axes: GridAxes) -> Placement:
         """Returns the placement with other axes for dimension `dim`."""
