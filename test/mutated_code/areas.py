@@ -74,11 +74,11 @@ AREAS = (
         "runtime",
         ("runtime/collectives", "runtime/lowering", "runtime/reference", "runtime/arrays.py", "runtime/interface.py"),
         (
-            "test/unit/runtime/test_lowering.py",
-            "test/unit/runtime/test_runtime_collectives.py",
-            "test/unit/runtime/test_stablehlo_collectives.py",
-            "test/unit/runtime/test_collectives_of_programs.py",
-            "test/unit/runtime/test_loops_of_random_expressions.py",
+            "test/unit/runtime/lowering/test_lowering.py",
+            "test/unit/runtime/collectives/test_runtime_collectives.py",
+            "test/unit/runtime/collectives/test_stablehlo_collectives.py",
+            "test/unit/runtime/collectives/test_collectives_of_programs.py",
+            "test/unit/runtime/loops/test_loops_of_random_expressions.py",
             _ON_DEVICES,
         ),
     ),
@@ -102,7 +102,8 @@ def related_tests(path: Path) -> list[str]:
     )
     tests = sorted((ROOT / "test").rglob("test_*.py"))
     python = [test for test in tests if name in test.stem or imported.search(test.read_text(encoding="utf-8"))]
-    lit = [test for test in sorted((ROOT / "test").rglob("*.mlir")) if test.stem.startswith(name)]
+    files = sorted((ROOT / "test").rglob("*.mlir"))
+    lit = [test for test in files if test.stem.startswith(name) or test.parent.name == name]
     return [str(test.relative_to(ROOT)) for test in (*python, *lit) if _is_quick(test)]
 
 

@@ -23,7 +23,7 @@ def test_areas(area: Area) -> None:
 def test_related_tests_come_first() -> None:
     runtime = next(area for area in AREAS if area.name == "runtime")
     first, *others = runtime.test_groups(MERGED_LOOPS)
-    assert "test/unit/runtime/test_merged_loops.py" in first
+    assert "test/unit/runtime/loops/test_merged_loops.py" in first
     assert others == [[test] for test in runtime.tests]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runtime.launch.test_shard_run_command import shard_run
 from runtime.local_program import needs_mpich
 from runtime.test_interface import parse
-from runtime.test_shard_run_command import shard_run
 
 from mlir_shard.runtime import interface
 from mlir_shard.runtime.error import RunError

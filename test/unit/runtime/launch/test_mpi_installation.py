@@ -21,7 +21,7 @@ from mlir_shard.runtime.launch import mpi
 from mlir_shard.runtime.launch.mpi import MpiInstallation
 from mlir_shard.runtime.launch.mpi_library import MPICH, OPEN_MPI
 
-FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
+FAILING = Path(__file__).resolve().parents[3] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>

@@ -17,7 +17,7 @@ from mlir_shard.runtime.arrays import Array
 
 pytestmark = needs_mpich
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "docs" / "examples"
 
 # The sizes of the axes "data" and "model"; absent axes are removed from the program first.
 MESHES = {"2x2": {"data": 2, "model": 2}, "4 by rows": {"data": 4}, "4 by columns": {"model": 4}, "2": {"model": 2}}

@@ -13,7 +13,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from runtime.contraction_programs import BITS, DTYPES, EQUATIONS, check, contract
+from runtime.contractions.contraction_programs import BITS, DTYPES, EQUATIONS, check, contract
 from runtime.in_process import lower, run
 
 from mlir_shard.runtime import RunError

@@ -26,7 +26,7 @@ from runtime.local_program import needs_mpich
 from mlir_shard.runtime.launch import python_process
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
-FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
+FAILING = Path(__file__).resolve().parents[3] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>

@@ -24,7 +24,7 @@ from mlir_shard.runtime.launch.launcher_place import Place, is_by_srun_alone, pl
 pytestmark = needs_mpich
 
 COMMAND = [sys.executable, "-m", "mlir_shard.tools.shard_run"]
-FAILING = Path(__file__).resolve().parents[2] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
+FAILING = Path(__file__).resolve().parents[3] / "tools" / "shard-run" / "Inputs" / "fail_on_rank.py"
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=2]>
