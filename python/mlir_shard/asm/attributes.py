@@ -95,6 +95,7 @@ class DialectSyntax:
     value_types: Mapping[str, type]
     custom: Mapping[str, CustomSyntax]
     checks: Mapping[str, Callable[[Any], str | None]] = field(default_factory=dict)
+    _printed: dict[tuple[str, Any], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def operations(self) -> Mapping[str, OpDef]:
@@ -162,15 +163,27 @@ class DialectSyntax:
             for inner in element.branch(getattr(value, anchor.name) not in (None, ())):
                 self._print_element(definition, inner, value, text)
 
+    def _nested(self, mnemonic: str, value: Any) -> str:
+        # Attributes have few distinct parts, such as the shardings of dimensions.
+        found = self._printed.get((mnemonic, value))
+        if found is None:
+            if len(self._printed) >= _MOST_PRINTED:
+                self._printed.clear()
+            found = self._printed[mnemonic, value] = self.print(mnemonic, value)
+        return found
+
     def _parameter(self, parameter: ParameterDef, value: Any) -> str:
         if parameter.attribute is not None:
-            return self.print(parameter.attribute, value)
+            return self._nested(parameter.attribute, value)
         if isinstance(value, Enum):
             return str(value.value)
         if isinstance(value, bool):
             return "true" if value else "false"
         return quoted(value) if isinstance(value, str) else str(value)
 
+
+_MOST_PRINTED = 4096
+"""The texts of parts of attributes that a syntax caches: beyond that all are evicted."""
 
 SYNTAXES: dict[str, DialectSyntax] = {}
 """The registered syntaxes, by dialect name."""

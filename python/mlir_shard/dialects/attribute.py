@@ -4,7 +4,7 @@
 
 In memory an attribute is a dynamic attribute with one parameter, the canonical text of its value: the host
 cannot parse a dialect's own attribute syntax for a dialect defined at run time. The typed value is read from
-that text once per distinct text.
+that text once per distinct text, and not at all if the attribute was made from the value of a sharding.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from mlir_shard import asm
 from mlir_shard.host import ir
+from mlir_shard.sharding import TensorSharding, TensorShardingPerValue
 
 # The values of attributes in each context, kept because the text of an attribute with many shardings is long.
 _values: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
@@ -61,14 +62,35 @@ class SdyAttribute(ir.DynamicAttr):
             raise ValueError(f"'{text}' is not a valid #sdy.{cls.mnemonic}: {error}") from None
 
 
-@cache
+# Values by mnemonic and text.
+_parsed: dict[tuple[str, str], Any] = {}
+
+
 def _value(mnemonic: str, text: str) -> Any:
-    return asm.parse_value(mnemonic, text)
+    found = _parsed.get((mnemonic, text))
+    if found is None:
+        found = _parsed[mnemonic, text] = asm.parse_value(mnemonic, text)
+    return found
 
 
 @cache
 def _text(value: Any) -> tuple[str, str]:
-    return asm.mnemonic_of(value), asm.print_value(value)
+    printed = asm.mnemonic_of(value), asm.print_value(value)
+    if _reads_back(value):
+        _parsed.setdefault(printed, value)
+    return printed
+
+
+def _reads_back(value: Any) -> bool:
+    """Returns whether the text of a value is certain to be read as the value: the reader checks meshes and numbers."""
+    if isinstance(value, TensorShardingPerValue):
+        return all(map(_reads_back, value.shardings))
+    if not isinstance(value, TensorSharding) or not isinstance(value.mesh_or_ref, str):
+        return False
+    numbers = [dim.priority for dim in value.dim_shardings if dim.priority is not None]
+    for axis in value.used_axes:
+        numbers += axis.sub_axis_info or ()
+    return all(abs(number) < 2**63 for number in numbers)
 
 
 def to_attribute(value: Any, context: Any = None) -> Any:
