@@ -30,11 +30,7 @@ def has_one_use(value: Any) -> bool:
 
 def users(value: Any) -> list[Any]:
     """Returns the operations that use `value`, without duplicates, in no particular order."""
-    found: list[Any] = []
-    for use in value.uses:
-        if use.owner.operation not in found:
-            found.append(use.owner.operation)
-    return found
+    return list(dict.fromkeys(use.owner.operation for use in value.uses))
 
 
 Use = tuple[Any, int]

@@ -165,8 +165,7 @@ class Canonicalize(Pass):
         """Returns whether `reshard.simplify_directly` applies every enabled pattern."""
         if not (self._has_default_limits() and self._is_ours_alone()) or held.has_branches:
             return False
-        names = {one.name for one in self._patterns_for(held)}
-        return not names or (_RESHARD_PATTERNS.issuperset(names) and all(map(_is_never_folded, held.operations)))
+        return _RESHARD_PATTERNS.issuperset(one.name for one in self._patterns_for(held))
 
     def _has_default_limits(self) -> bool:
         return self.max_num_rewrites == -1 and self.max_iterations == 10 and not self.test_convergence

@@ -299,7 +299,7 @@ PATTERNS = (
 
 def simplify_directly(op: Any, patterns: Sequence[Pattern]) -> bool:
     """Applies `patterns`, a subset of `EXACT` and `BACK`, as the host's driver would, in less time if there are many
-    reshards; returns whether any was applied."""
+    reshards; returns whether any was applied. A repeated reshard is also replaced by one in an enclosing block."""
     of_results = [one for one in patterns if one.name != REPEATED]
     is_changed = False
     while True:
