@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlir_shard import asm
@@ -107,7 +108,8 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
     """Attaches `sharding` to a function's argument or to the result of an operation, where `get_sharding` finds it.
 
     The other results of the operation keep their shardings; results without sharding become fully open. If `sharding`
-    is None, removes the sharding of the argument, or the attribute with the shardings of all results.
+    is None, removes the sharding of the argument, or the attribute with the shardings of all results. The time is
+    proportional to the number of arguments or results: `set_shardings` attaches several at once.
     """
     if isinstance(value, ir.BlockArgument):
         _set_function_sharding(value.owner.owner.operation, "arg_attrs", value.arg_number, sharding)
@@ -118,13 +120,22 @@ def set_sharding(value: Any, sharding: TensorSharding | None) -> None:
         if key in op.attributes:
             del op.attributes[key]
         return
+    set_shardings(op, {ir.OpResult(value).result_number: sharding})
+
+
+def set_shardings(op: Any, shardings: Mapping[int, TensorSharding]) -> None:
+    """Attaches shardings to the results of an operation with these numbers, of which there is at least one.
+
+    The other results keep their shardings; results without sharding become fully open on the mesh of the first one.
+    """
+    key = sharding_key(op)
+    first = next(iter(shardings.values()))
     if not SHARDING_KEYS[key]:
-        op.attributes[key] = to_attribute(sharding, op.context)
+        op.attributes[key] = to_attribute(first, op.context)
         return
-    index = ir.OpResult(value).result_number
-    known = (sharding if number == index else get_sharding(result) for number, result in enumerate(op.results))
+    known = (shardings.get(number) or get_sharding(result) for number, result in enumerate(op.results))
     ranks = (rank_of(result.type) for result in op.results)
-    op.attributes[key] = to_attribute(TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref), op.context)
+    op.attributes[key] = to_attribute(TensorShardingPerValue.filled(known, ranks, first.mesh_or_ref), op.context)
 
 
 def rank_of(type_: Any) -> int:

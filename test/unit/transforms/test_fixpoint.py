@@ -61,5 +61,5 @@ def test_a_group_that_disagrees_is_found(graph: ValueGraph) -> None:
 
 
 def test_a_sibling_becomes_open(graph: ValueGraph) -> None:
-    graph.siblings = {2: ((3, 2),), 3: ((2, 1),)}
+    graph.siblings = dict.fromkeys((2, 3), ((2, 1), (3, 2)))
     assert run(graph, [(1, 2)], {1: '[{"a"}]'}, 3) == ['[{"a"}]', '[{"a", ?}]', "[{?}, {?}]"]

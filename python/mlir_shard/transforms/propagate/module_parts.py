@@ -7,7 +7,7 @@ The class of an op orders propagation: whether it passes a tensor on, broadcasts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -44,26 +44,33 @@ def edge_frames(op: Any) -> list[EdgeFrame]:
     return into_body + [EdgeFrame(sharding, manual_axes, into_body=False) for sharding in outs]
 
 
-def set_argument_sharding(argument: Any, sharding: TensorSharding) -> None:
-    """Sets the sharding of an argument of a computation's body, as seen inside; without shardings, others become open.
+def set_body_shardings(op: Any, changed: Mapping[Any, TensorSharding]) -> None:
+    """Sets the shardings of arguments of a computation's body, as seen inside; without shardings, others become open.
 
-    The sharding of an argument of any other op is set if the op's dialect stores it.
+    The shardings of arguments of any other op are set if the op's dialect stores them.
     """
-    op = argument.owner.owner.operation
-    if op.name not in ARGUMENT_OWNERS:
-        kept = list(zip(owning_arguments(op), argument_shardings(op), strict=False))
-        known = (sharding if owner == argument else old for owner, old in kept)
-        ranks = [rank_of(owner.type) for owner, _ in kept]
-        set_argument_shardings(op, TensorShardingPerValue.filled(known, ranks, sharding.mesh_or_ref).shardings)
-        return
+    is_kept = op.name not in ARGUMENT_OWNERS
+    owners = owning_arguments(op) if is_kept else list(op.regions[0].blocks[0].arguments)
+    known = argument_shardings(op) if is_kept else _in_shardings(op, len(owners))
+    new = dict(changed)
     if op.name == MANUAL:
-        sharding = edge_frames(op)[argument.arg_number].to_outside(sharding)
-    if _IN_SHARDINGS in op.attributes:
-        shardings = sdy.value(op.attributes[_IN_SHARDINGS])
+        frames = edge_frames(op)
+        new = {argument: frames[argument.arg_number].to_outside(sharding) for argument, sharding in changed.items()}
+    kept = list(zip(owners, known, strict=False))
+    ranks = [rank_of(owner.type) for owner, _ in kept]
+    mesh = next(iter(changed.values())).mesh_or_ref
+    shardings = TensorShardingPerValue.filled((new.get(owner, old) for owner, old in kept), ranks, mesh)
+    if is_kept:
+        set_argument_shardings(op, shardings.shardings)
     else:
-        ranks = [rank_of(value.type) for value in argument.owner.arguments]
-        shardings = TensorShardingPerValue.fully_open(ranks, sharding.mesh_or_ref)
-    op.attributes[_IN_SHARDINGS] = sdy.attribute(shardings.replace(argument.arg_number, sharding), op.context)
+        op.attributes[_IN_SHARDINGS] = sdy.attribute(shardings, op.context)
+
+
+def _in_shardings(op: Any, count: int) -> Sequence[TensorSharding | None]:
+    if _IN_SHARDINGS not in op.attributes:
+        return [None] * count
+    shardings: TensorShardingPerValue = sdy.value(op.attributes[_IN_SHARDINGS])
+    return shardings.shardings
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from mlir_shard.transforms.dead_code import erase_dead_code
 from mlir_shard.transforms.debug_record import Record
 from mlir_shard.transforms.kept_collectives import kept_collectives
 from mlir_shard.transforms.limits import is_dynamic
-from mlir_shard.transforms.propagate.module_parts import set_argument_sharding
+from mlir_shard.transforms.propagate.module_parts import set_body_shardings
 from mlir_shard.transforms.propagate.phases import STRATEGIES, Plan, disagreeing_groups, phases, propagate
 from mlir_shard.transforms.propagate.propagation_record import begin_record, write_record
 from mlir_shard.transforms.propagate.read_module import ModuleReader
@@ -63,6 +63,8 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
         for place in others:
             unwritten[place] = original[place]
     functions: dict[tuple[int, Side], dict[int, TensorSharding]] = {}
+    results: dict[int, dict[int, TensorSharding]] = {}
+    bodies: dict[Any, dict[Any, TensorSharding]] = {}
     for place in others:
         state = graph.states[place]
         sharding = graph.table[state]
@@ -72,15 +74,20 @@ def write_shardings(reader: ModuleReader, original: array[int]) -> list[Any]:
             function, index = reader.results[place - reader.first_result]
             functions.setdefault((function, Side.RESULTS), {})[index] = sharding
         elif arrays.definers[place - 1] >= 0:
-            sdy.set_sharding(arrays.value(place - 1), sharding)
-            written.append(arrays.operation(arrays.definers[place - 1]))
+            results.setdefault(arrays.definers[place - 1], {})[place - 1] = sharding
         elif place - 1 in reader.argument_of:
             function, index = reader.argument_of[place - 1]
             functions.setdefault((function, Side.ARGUMENTS), {})[index] = sharding
         else:
             argument = arrays.value(place - 1).maybe_downcast()
-            set_argument_sharding(argument, sharding)
-            written.append(argument.owner.owner)
+            bodies.setdefault(argument.owner.owner.operation, {})[argument] = sharding
+    for op, of_results in results.items():
+        numbers = enumerate(arrays.results(op))
+        sdy.set_shardings(arrays.operation(op), {i: of_results[value] for i, value in numbers if value in of_results})
+        written.append(arrays.operation(op))
+    for owner, of_arguments in bodies.items():
+        set_body_shardings(owner, of_arguments)
+        written.append(owner)
     for (function, side), changed in functions.items():
         signature = arrays.operation(function)
         old = shardings_of(signature, side)

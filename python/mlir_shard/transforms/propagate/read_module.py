@@ -227,9 +227,8 @@ class ModuleReader:
             results = self.arrays.results(op)
             ranks = [rank_of(result.type) for result in self._representatives[self._numbers[op]].results]
             ranked = zip(results, ranks, strict=True)
-            own = [(value + 1, rank) for value, rank in ranked if self.place(value) == value + 1]
-            for place, _ in own:
-                self.graph.siblings[place] = tuple(other for other in own if other[0] != place)
+            own = tuple((value + 1, rank) for value, rank in ranked if self.place(value) == value + 1)
+            self.graph.siblings.update({place: own for place, _ in own})
 
     def _special_nodes(self, op: int) -> list[_Node]:
         signature, (operand,), (result,) = self._numbers[op], self.arrays.operands(op), self.arrays.results(op)

@@ -128,8 +128,8 @@ class ValueGraph:
 
     `returns` are not among `nodes`: they tie the values that the main function returns to the shardings of its results.
     `groups` maps each place in a group to the places of the group, which always have the same sharding. Either all
-    results of an op have a sharding or none: `siblings` maps the place of each of several results to the others, with
-    their ranks. If the graph does not share kinds, each kind has a number of its own.
+    results of an op have a sharding or none: `siblings` maps the place of each of several results to the places of all
+    of them, with their ranks. If the graph does not share kinds, each kind has a number of its own.
     """
 
     meshes: dict[str, Mesh]
@@ -186,6 +186,7 @@ class Fixpoint:
 
     def __init__(self, graph: ValueGraph, step: Step, record: Record[int] | None, moves: Moves) -> None:
         self._graph, self._step, self._record, self._moves = graph, step, record, moves
+        self._opened: set[int] = set()
         if record is not None:
             for members in dict.fromkeys(graph.groups.values()):
                 record.share(members)
@@ -224,16 +225,18 @@ class Fixpoint:
         """Returns the changes of the places tied to one whose state changes: siblings without a sharding become open,
         and members of its group get the same state."""
         graph = self._graph
-        sharding = graph.table[state]
-        opened = [
-            (sibling, graph.table.number(_open_like(sharding, rank)), True, False)
-            for sibling, rank in graph.siblings.get(place, ())
-        ]
         members = graph.groups.get(place, ())
         if self._record is not None:
             self._record.share(members)
-        return opened + [(member, state, False, True) for member in members if member != place]
+        return self._opened_with(place, state) + [(member, state, False, True) for member in members if member != place]
 
-
-def _open_like(sharding: TensorSharding | None, rank: int) -> TensorSharding | None:
-    return None if sharding is None else TensorSharding.fully_open(rank, sharding.mesh_or_ref)
+    def _opened_with(self, place: int, state: int) -> list[tuple[int, int, bool, bool]]:
+        """Returns the changes of the siblings of a place; none if they have followed it or another one before."""
+        table, siblings = self._graph.table, self._graph.siblings.get(place, ())
+        sharding = table[state]
+        if not siblings or sharding is None or siblings[0][0] in self._opened:
+            return []
+        self._opened.add(siblings[0][0])
+        mesh = sharding.mesh_or_ref
+        states = {rank: table.number(TensorSharding.fully_open(rank, mesh)) for rank in {rank for _, rank in siblings}}
+        return [(sibling, states[rank], True, False) for sibling, rank in siblings]

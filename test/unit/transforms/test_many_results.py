@@ -1,0 +1,97 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The work for an op does not grow with the square of the number of its results or arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import mlir_shard
+from mlir_shard import asm
+from mlir_shard.ir.editing import operations_named
+from mlir_shard.sharding import TensorShardingPerValue
+
+MANY = 40
+TYPE = "tensor<8x6xf32>"
+MESH = 'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'
+
+
+def types(count: int) -> str:
+    return ", ".join([TYPE] * count)
+
+
+def values(name: str, separator: str = "") -> str:
+    return ", ".join(f"%{name}{separator}{number}" for number in range(MANY))
+
+
+def program(body: str, *sharded: str) -> str:
+    """Returns a function of many arguments, of which the first ones are sharded, that returns as many results %s."""
+    attributes = [f" {{sdy.sharding = #sdy.sharding<@mesh, {one}>}}" for one in sharded]
+    arguments = ", ".join(
+        f"%p{number}: {TYPE}{of}" for number, of in enumerate([*attributes, *[""] * (MANY - len(attributes))])
+    )
+    return f"""{MESH}func.func @main({arguments}) -> ({types(MANY)}) {{
+      {body}
+      return {values("s", "#")} : {types(MANY)}
+    }}"""
+
+
+def sort(*sharded: str) -> str:
+    """Returns a function that sorts many operands along a dimension."""
+    scalars = ", ".join(f"%l{number}: tensor<f32>, %r{number}: tensor<f32>" for number in range(MANY))
+    return program(
+        f"""%s:{MANY} = "stablehlo.sort"({values("p")}) <{{dimension = 1 : i64}}> ({{
+      ^bb0({scalars}):
+        %c = stablehlo.compare LT, %l0, %r0 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }}) : ({types(MANY)}) -> ({types(MANY)})""",
+        *sharded,
+    )
+
+
+def computation() -> str:
+    """Returns a function with a named computation of many operands, which are used by sharded ops in its body."""
+    inner = ", ".join(f"%i{number}: {TYPE}" for number in range(MANY))
+    sharded = '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"y"}]>]>}'
+    body = "\n".join(f"        %t{number} = stablehlo.tanh %i{number} {sharded} : {TYPE}" for number in range(MANY))
+    return program(
+        f"""%s:{MANY} = sdy.named_computation<"c">({values("p")}) ({inner}) {{
+        {body}
+        sdy.return {values("t")} : {types(MANY)}
+      }} : ({types(MANY)}) -> ({types(MANY)})"""
+    )
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """The numbers of values for whose shardings an attribute was made."""
+    print_value, counts = asm.print_value, Counter[int]()
+
+    def counted(value: Any) -> str:
+        counts[len(value) if isinstance(value, TensorShardingPerValue) else 1] += 1
+        return print_value(value)
+
+    monkeypatch.setattr(asm, "print_value", counted)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "attributes"),
+    [
+        (sort('[{"x"}, {}]', '[{"x"}, {}]'), "stablehlo.sort", ["sdy.sharding"]),
+        (computation(), "sdy.named_computation", ["in_shardings"]),
+    ],
+    ids=["sort", "computation"],
+)
+def test_propagated_shardings_are_attached_at_once(
+    text: str, name: str, attributes: list[str], printed: Counter[int]
+) -> None:
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    printed.clear()
+    mlir_shard.run(module, "builtin.module(sdy-basic-propagate)")
+    (op,) = operations_named(module.operation, name)
+    assert all(len(op.attributes[one].value) == MANY for one in attributes)
+    assert printed[MANY] <= len(attributes)
