@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from mlir_shard.asm import AsmSyntaxError
 from mlir_shard.dialects import sdy
 from mlir_shard.dialects.attribute import value_of
 from mlir_shard.dialects.data_flow_edges import (
+    are_known,
     argument_shardings,
     edges_of,
     has_edges,
@@ -52,10 +54,13 @@ def ancestors(op: Any) -> Iterator[Any]:
 def edge_owner(value: Any) -> Any | None:
     """Returns the owner of the data-flow edge that has `value` as a target; None if no such edge exists."""
     op = owning_op(value)
+    is_argument = isinstance(value.owner, ir.Block)
+    if not is_argument and are_known(op.name):
+        return value  # All results of these ops own edges.
     if op.name not in DATA_FLOW_OPS:
         edges = edges_of(op)
         return next((edge.owner for edge in edges if value == edge.owner or value in edge.other_targets), None)
-    if not isinstance(value.owner, ir.Block) or op.name in ARGUMENT_OWNERS:
+    if op.name in ARGUMENT_OWNERS:
         return value
     index = ir.BlockArgument(value).arg_number
     return op.results[index] if op.name in RESULT_OWNERS and index < len(op.results) else None
@@ -65,7 +70,7 @@ def shardable_value(value: Any) -> Any | None:
     """Returns the value that holds the sharding of `value`; None for a block argument that cannot have a sharding."""
     owner = edge_owner(value)
     if owner is not None:
-        uses = list(owner.uses)
+        uses = list(islice(owner.uses, 2))
         if len(uses) == 1 and uses[0].owner.operation.name == "sdy.data_flow_edge":
             return uses[0].owner.operation.results[0]
     if not isinstance(value.owner, ir.Block) or "function_type" in owning_op(value).attributes:

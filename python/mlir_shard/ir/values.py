@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from mlir_shard.host import ir
@@ -25,7 +26,7 @@ def is_token(type_: Any) -> bool:
 
 def has_one_use(value: Any) -> bool:
     """Returns whether exactly one operand is `value`."""
-    return len(list(value.uses)) == 1
+    return len(list(islice(value.uses, 2))) == 1
 
 
 def users(value: Any) -> list[Any]:

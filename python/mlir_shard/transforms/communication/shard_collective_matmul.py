@@ -15,7 +15,7 @@ from mlir_shard.ir import shard
 from mlir_shard.ir.editing import ops_below, replace_with
 from mlir_shard.ir.op_kinds import OpKinds
 from mlir_shard.ir.op_names import op_names
-from mlir_shard.ir.values import users
+from mlir_shard.ir.values import has_one_use, users
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.resharding.cost.cost_model import CostModel
@@ -247,10 +247,8 @@ def _contraction(collective: Any) -> Any | None:
     if not all(isinstance(one, ir.RankedTensorType) and one.has_static_shape for one in types):
         return None
     if collective.name == ALL_GATHER:
-        found = users(collective.results[0])
-        op = found[0] if len(found) == 1 else None
-        if op is not None and sum(one == collective.results[0] for one in op.operands) != 1:
-            return None
+        result = collective.results[0]
+        op = users(result)[0] if has_one_use(result) else None
     else:
         owner = collective.operands[0].owner
         op = None if isinstance(owner, ir.Block) or not adds(collective) else owner.operation
