@@ -270,7 +270,7 @@ def shard_optimize_communication(
 ) -> str:
     """Runs passes that depend only on the program, so the order of collectives is the same on every device."""
     common = "shard-drop-collectives,shard-fold-uniform-collectives,shard-hoist-collectives"
-    sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions"
+    sinking = "shard-join-collectives,shard-sink-gathers,shard-sink-reductions,shard-sink-accumulations"
     if collectives == "stablehlo":
         return f"{common},{sinking},shard-merge-collectives,shard-drop-collectives,canonicalize,cse"
     simplify = "shard-join-collectives,shard-simplify-collectives,shard-fold-uniform-collectives"

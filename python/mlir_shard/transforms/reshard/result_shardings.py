@@ -8,12 +8,14 @@ Partial sums that are added are priced as parts of one sum, as `shard-sink-reduc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
+from typing import Any
 
 from mlir_shard._native import ShardedOps
+from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import mesh_of
@@ -22,6 +24,7 @@ from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
 from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
+from mlir_shard.transforms.accumulations import LOOP, accumulations, iterations, makers
 from mlir_shard.transforms.device_sets import have_different_devices
 from mlir_shard.transforms.reshard.op_choices import Signature, Treatment
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, ShardedFunction
@@ -37,7 +40,8 @@ def summands(
 ) -> dict[int, int]:
     """Returns, for each op whose result is one of several partial sums that are added, the number of these.
 
-    The sums are partial along the same axes, and have no other uses than additions up to the total.
+    The sums are partial along the same axes, and have no other uses than additions up to the total. A loop that
+    accumulates partial sums adds those of all iterations.
     """
     arrays = function.arrays
     adds = [signature.name in ADDITIONS for signature in signatures]
@@ -54,7 +58,35 @@ def summands(
             axes = known[first, id(rule)] = _reduced_axes(function, op, rule)
         if axes:
             found[root, axes].append(op)
-    return {op: len(ops) for ops in found.values() if len(ops) > 1 for op in ops}
+    counts = {op: len(ops) for ops in found.values() if len(ops) > 1 for op in ops}
+    loops = arrays.with_signatures([signature.name == LOOP for signature in signatures])
+    for op, repeated in _accumulated(function, map(arrays.operation, loops), rules, combiner):
+        counts[op] = counts.get(op, 1) * repeated
+    return counts
+
+
+def _accumulated(
+    function: ShardedFunction, loops: Iterable[Any], rules: OpRules, combiner: Combiner
+) -> Iterator[tuple[int, int]]:
+    """Yields the ops that make partial sums that a loop accumulates, with the number of iterations.
+
+    The accumulated value is not sharded along the axes, so `shard-sink-accumulations` reduces it behind the loop.
+    """
+    arrays, known = function.arrays, frozenset(rules)
+    for loop in loops:
+        count = iterations(loop) or 1
+        for one in accumulations(loop) if count > 1 else ():
+            of_sum = sharding_of(loop.results[one.number])
+            taken = () if of_sum is None else [axis for dim in of_sum.dim_shardings for axis in dim.axes]
+            for maker in chain.from_iterable(map(makers, one.summands)):
+                number = arrays.number_of(maker.results[0])
+                op = -1 if number is None else arrays.definers[number]
+                rule = rules[op] if op in known else None
+                if rule is None or not rule.reduction_factors or combiner(op, rule) is not ReductionOp.SUM:
+                    continue
+                axes = _reduced_axes(function, op, rule)
+                if axes and not any(axis.overlaps(other) for axis in axes for other in taken):
+                    yield op, count
 
 
 def _reduced_axes(function: ShardedFunction, op: int, rule: OpShardingRule) -> frozenset[AxisRef]:

@@ -1,0 +1,120 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that a loop of StableHLO accumulates: it carries each from iteration to iteration, and only adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlir_shard.host import ir
+from mlir_shard.ir.values import defining_op, has_one_use, users
+from mlir_shard.rules.computed_bodies import constant_of
+
+LOOP = "stablehlo.while"
+_ADD, _COMPARE = "stablehlo.add", "stablehlo.compare"
+_MULTIPLY, _DIVIDE, _CONVERT = "stablehlo.multiply", "stablehlo.divide", "stablehlo.convert"
+_LINEAR = (_MULTIPLY, _DIVIDE, _CONVERT, "stablehlo.negate", "stablehlo.reshape", "stablehlo.transpose")
+
+
+@dataclass(slots=True)
+class Accumulation:
+    """A value that a loop accumulates.
+
+    Attributes:
+        number: its number among the values that the loop carries.
+        summands: the values that an iteration adds, in order.
+        additions: the additions, from the last one; no others use their results.
+    """
+
+    number: int
+    summands: list[Any] = field(default_factory=list)
+    additions: list[Any] = field(default_factory=list)
+
+
+def accumulations(loop: Any) -> Iterator[Accumulation]:
+    """Yields the tensors that a loop accumulates."""
+    return (one for number in range(len(loop.operands)) if (one := _accumulation(loop, number)) is not None)
+
+
+def _accumulation(loop: Any, number: int) -> Accumulation | None:
+    condition, body = (region.blocks[0] for region in loop.regions)
+    argument = body.arguments[number]
+    is_tensor = isinstance(argument.type, ir.RankedTensorType)
+    if not is_tensor or list(condition.arguments[number].uses) or not has_one_use(argument):
+        return None
+    found, is_added_to = Accumulation(number), False
+    left = [terminator(body).operands[number]]
+    while left:
+        value = left.pop()
+        addition = defining_op(value, _ADD)
+        if value == argument:
+            is_added_to = True
+        elif addition is not None and addition.block == body and has_one_use(value):
+            found.additions.append(addition)
+            left += reversed(list(addition.operands))
+        else:
+            found.summands.append(value)
+    return found if is_added_to and found.additions else None
+
+
+def makers(summand: Any) -> Iterator[Any]:
+    """Yields the op that makes a summand, and those that make the operand in which each op before is linear.
+
+    All are in the block of the addition, and nothing else uses their results.
+    """
+    value = summand
+    while value is not None and has_one_use(value):
+        (user,), op = users(value), defining_op(value)
+        if op is None or op.block != user.block:
+            return
+        yield op
+        value = _linear_operand(op)
+
+
+def _linear_operand(op: Any) -> Any | None:
+    """Returns the operand in which an op is linear, up to errors of rounding; None if it is in none."""
+    if op.name not in _LINEAR:
+        return None
+    operands, element = list(op.operands), op.results[0].type.element_type
+    if op.name == _CONVERT:
+        floats = operands[0].type.element_type, element
+        is_wider = all(isinstance(one, ir.FloatType) for one in floats) and floats[0].width <= floats[1].width
+        return operands[0] if is_wider else None
+    if op.name == _DIVIDE:
+        return operands[0] if isinstance(element, ir.FloatType) and constant_of(operands[1]) is not None else None
+    if op.name == _MULTIPLY:
+        factors = [one for one in operands if constant_of(one) is None]
+        return factors[0] if len(factors) == 1 else None
+    return operands[0]
+
+
+def iterations(loop: Any) -> int | None:
+    """Returns the number of iterations of a loop that counts from one constant to another; None if it does not."""
+    condition, body = (region.blocks[0] for region in loop.regions)
+    compare = defining_op(terminator(condition).operands[0], _COMPARE)
+    if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
+        return None
+    number = next((at for at, one in enumerate(condition.arguments) if one == compare.operands[0]), None)
+    if number is None:
+        return None
+    step = defining_op(terminator(body).operands[number], _ADD)
+    if step is None or step.operands[0] != body.arguments[number]:
+        return None
+    first, last, by = map(_integer, (loop.operands[number], compare.operands[1], step.operands[1]))
+    if first is None or last is None or by is None or by < 1:
+        return None
+    return max(0, -((first - last) // by))
+
+
+def _integer(value: Any) -> int | None:
+    constant = constant_of(value)
+    if not isinstance(constant, ir.DenseIntElementsAttr) or not constant.is_splat:
+        return None
+    return int(constant.get_splat_value().value)
+
+
+def terminator(block: Any) -> Any:
+    """Returns the last op of a block."""
+    return block.operations[len(block.operations) - 1].operation
