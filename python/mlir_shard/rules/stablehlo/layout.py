@@ -9,11 +9,13 @@ positions in attributes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.array_elements import elements
-from mlir_shard.rules.builder import RuleBuilder, pointwise_but, rank_of, shape_of, transposed
+from mlir_shard.resharding.operator.reshape import reshape_groups
+from mlir_shard.rules.builder import RuleBuilder, pointwise_but, shape_of, transposed
 from mlir_shard.rules.partition import (
     BlockedTensor,
     Blocks,
@@ -37,18 +39,47 @@ def reshape(op: Any, options: RuleOptions) -> OpShardingRule | None:
     sizes = (shape_of(operand), shape_of(result))
     if 0 in sizes[0]:
         return None
-    return _Reshape(RuleBuilder([rank_of(operand)], [rank_of(result)]), sizes, computing=options.computing).build()
+    return _Reshape(sizes, computing=options.computing).build()
+
+
+def reshape_with_minor(op: Any, side: int, dim: int) -> OpShardingRule | None:
+    """Returns a rule by which shardings propagate through a reshape as if a dimension was minor to those it meets.
+
+    Axes then shard the other dimensions of its group first, although elements move between devices for it. `side` is 0
+    for a dimension of the operand and 1 for one of the result. Returns None for a dimension without others in its
+    group, and for tensors without elements.
+    """
+    sizes = (shape_of(op.operands[0].type), shape_of(op.results[0].type))
+    if 0 in sizes[0]:
+        return None
+    groups = ((group.operand_dims, group.result_dims)[side] for group in reshape_groups(*sizes))
+    dims = next(dims for dims in groups if dim in dims)
+    if len(dims) == 1:
+        return None
+    order = list(range(len(sizes[side])))
+    order.insert(dims.stop - 1, order.pop(dim))
+    return _Reshape(sizes, computing=False, order=(side, order)).build()
 
 
 class _Reshape:
-    """A walk over operand (side 0) and result (side 1) that always adds the next factor of the side that is behind."""
+    """A walk over operand (side 0) and result (side 1) that always adds the next factor of the side that is behind.
+
+    `order` is a side and the order in which its dimensions are read.
+    """
 
     def __init__(
-        self, builder: RuleBuilder, sizes: tuple[tuple[int, ...], tuple[int, ...]], *, computing: bool
+        self,
+        sizes: tuple[tuple[int, ...], tuple[int, ...]],
+        *,
+        computing: bool,
+        order: tuple[int, Sequence[int]] | None = None,
     ) -> None:
-        self._builder = builder
+        self._builder = RuleBuilder([len(sizes[0])], [len(sizes[1])])
         self._computing = computing
-        self._sizes = sizes
+        self._orders: list[Sequence[int]] = [range(len(dims)) for dims in sizes]
+        if order is not None:
+            self._orders[order[0]] = order[1]
+        self._sizes = [[dims[at] for at in of] for dims, of in zip(sizes, self._orders, strict=True)]
         self._dims = [0, 0]
         # The product of all factors so far, and the rest of the current dimension; 0 before it is begun.
         self._done = [1, 1]
@@ -101,14 +132,17 @@ class _Reshape:
         dims = self._sizes[side]
         return dims[self._dims[side]] if self._dims[side] < len(dims) else 1
 
+    def _dim(self, side: int) -> int:
+        return self._orders[side][self._dims[side]]
+
     def _add(self, side: int, size: int, type_: FactorType = FactorType.PASS_THROUGH) -> None:
         dims: list[int | None] = [None, None]
-        dims[side] = self._dims[side]
+        dims[side] = self._dim(side)
         self._builder.add_factor(dims[:1], dims[1:], size, type_)
         self._advance(side, size)
 
     def _add_common(self, size: int) -> None:
-        self._builder.add_factor([self._dims[0]], [self._dims[1]], size)
+        self._builder.add_factor([self._dim(0)], [self._dim(1)], size)
         for side in (0, 1):
             self._advance(side, size)
 
