@@ -329,7 +329,7 @@ PARTS = {
         [of_shape(4096, 1024), of_shape(1024, 8192), of_shape(4096, 1024)],
         MODEL,
         [P("data"), P(None, "tensor"), P("tensor")],
-        29_360_128,
+        20_971_520,
     ),
 }
 
