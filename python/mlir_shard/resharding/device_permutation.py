@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from mlir_shard.deferred import numpy as np
 from mlir_shard.resharding.steps import GridAxes, Placement
@@ -15,6 +16,9 @@ from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
 from mlir_shard.sharding import AxisRef, Mesh
 from mlir_shard.sharding.axes import total_size
 from mlir_shard.sharding.layout import device_array
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # The shard index of a local tensor in each dimension, and the number of its partial value.
 _Content = tuple[tuple[int, ...], int]
@@ -78,10 +82,8 @@ class Digit:
         return position // self.stride % self.size
 
 
-def shift_pairs(
-    axes: Sequence[AxisRef], mesh: Mesh, offset: int, *, rotates: bool = False
-) -> tuple[tuple[int, int], ...]:
-    """Returns pairs of devices (source, target): shard i of a dimension along `axes` goes to shard i + `offset`.
+def shift_pairs(axes: Sequence[AxisRef], mesh: Mesh, offset: int, *, rotates: bool = False) -> npt.NDArray[np.int64]:
+    """Returns rows (source, target) of devices: shard i of a dimension along `axes` goes to shard i + `offset`.
 
     Shards that would leave the dimension are not sent; if it `rotates`, they enter it at the other end. The pairs are
     in the order of the sources in the mesh.
@@ -102,7 +104,7 @@ def shift_pairs(
         digit = Digit.of(axis, mesh)
         targets = targets + (index % digit.size - positions // digit.stride % digit.size) * digit.stride
         index = index // digit.size
-    return tuple(zip(devices[positions].tolist(), devices[targets].tolist(), strict=True))
+    return np.stack((devices[positions], devices[targets]), axis=1)
 
 
 def with_reversed_axes(mesh: Mesh, axes: Sequence[AxisRef]) -> Mesh:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -153,8 +153,8 @@ def window_halo(
     if not block or footprint < 1 or (between and blocks > 1):
         return None
     below = above = 0
-    filled = range(-(-result_size // result_block)) if result_size else range(0)
-    for number in filled:
+    filled = -(-result_size // result_block) if result_size else 0
+    for number in _corners(filled, (start, start - size, start + footprint, start + footprint - size), moved):
         last = min(result_size, (number + 1) * result_block) - 1
         begin = max(0, start + number * moved)
         end = min(size, _end(last, stride, extent, offset, dilation))
@@ -164,10 +164,20 @@ def window_halo(
     if max(below, above) > block and below + above >= (blocks - 1) * block:
         return None
     first, step = below + start, moved - block
-    starts = [first + number * step for number in filled]
+    starts = [first + number * step for number in ((0, filled - 1) if filled else ())]
     head = max(0, -min(starts, default=0))
     tail = max(0, max(starts, default=0) + footprint - (below + block + above))
     return WindowHalo(block, below, above, head, tail, first + head, step, footprint)
+
+
+def _corners(count: int, starts: Iterable[int], step: int) -> set[int]:
+    """Returns the numbers below `count` around which a function may not be linear: the first, the last two, as the last
+    shard may be smaller, and those on both sides of the places where `start + number * step` becomes positive."""
+    found = {0, count - 2, count - 1}
+    for start in starts if step else ():
+        zero = -start // step
+        found |= {zero - 1, zero, zero + 1}
+    return {number for number in found if 0 <= number < count}
 
 
 def _end(element: int, stride: int, extent: int, offset: int, dilation: int) -> int:

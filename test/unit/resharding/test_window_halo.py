@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlir_shard.resharding.windows import Halo, WindowHalo, halo_of_window, window_halo
+from mlir_shard.resharding import windows
+from mlir_shard.resharding.windows import Halo, WindowHalo, _end, halo_of_window, window_halo
 
 NOTHING = -1
 
@@ -48,6 +49,27 @@ def test_every_window_is_there(data: st.DataObject) -> None:
                 assert found[wanted - first] == expected
         start = halo.first + number * halo.step
         assert not halo.starts_inside(blocks) or 0 <= start <= halo.last_start
+
+
+@given(st.data())
+def test_a_halo_is_the_least_of_all_shards(data: st.DataObject) -> None:
+    """The halo of a few shards, from which that of all is computed, is the halo of all shards."""
+    geometry = [
+        data.draw(st.integers(*bounds)) for bounds in ((0, 60), (0, 60), (1, 12), (0, 4), (1, 9), (-12, 12), (1, 4))
+    ]
+    found = window_halo(*geometry)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "_corners", lambda count, *_: range(count))
+        assert window_halo(*geometry) == found
+
+
+def test_the_halo_of_many_shards_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr(windows, "_end", lambda last, *of: ends.append(last) or _end(last, *of))
+    halo = window_halo(10_000_000, 10_000_000, 1_000_000, 1, 3, -1)
+    assert halo is not None
+    assert (halo.below, halo.above) == (1, 1)
+    assert len(ends) < 20
 
 
 @pytest.mark.parametrize(

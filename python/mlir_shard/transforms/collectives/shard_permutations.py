@@ -38,10 +38,13 @@ def own_number(grid: DeviceGrid) -> Any:
 
 def table_entry(axes: Sequence[int], value: Callable[[int], int], type_: Any, grid: DeviceGrid) -> Any:
     """Returns `value` of this device's position along `axes`, a tensor with one element of `type_`, or of i64."""
-    element = ir.IntegerType.get_signless(64) if type_ is None else type_
-    count = grid.blocks(axes)
-    entries = [ir.IntegerAttr.get(element, value(position)) for position in range(count)]
-    table = ir.DenseElementsAttr.get(entries, ir.RankedTensorType.get([count], element))
+    entries = [value(position) for position in range(grid.blocks(axes))]
+    if type_ is None:
+        # There may be 100,000 devices, for which attributes would take a second.
+        table = ir.DenseElementsAttr.get(np.array(entries, np.int64))
+    else:
+        of_type = ir.RankedTensorType.get([len(entries)], type_)
+        table = ir.DenseElementsAttr.get([ir.IntegerAttr.get(type_, entry) for entry in entries], of_type)
     return _entry(table, device_index(axes, grid))
 
 

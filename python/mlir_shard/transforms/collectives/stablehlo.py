@@ -137,10 +137,10 @@ class StablehloCollectives:
         value = stablehlo.reshape(_split_off(value, dims, factors), [prod(factors), *shape])
         return stablehlo.reshape(self._scatter(value, 0, together, kind), shape)
 
-    def permute(self, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
-        """Sends the value to other devices."""
+    def permute(self, value: Any, pairs: Sequence[tuple[int, int]] | npt.NDArray[np.int64]) -> Any:
+        """Sends the value to other devices; `pairs` has rows (source, target)."""
         attributes = {
-            "source_target_pairs": ir.DenseElementsAttr.get(np.array(pairs, np.int64).reshape(-1, 2)),
+            "source_target_pairs": ir.DenseElementsAttr.get(np.asarray(pairs, np.int64).reshape(-1, 2)),
             "channel_handle": self._channel(),
         }
         return stablehlo.build("collective_permute", value.type, value, **attributes)

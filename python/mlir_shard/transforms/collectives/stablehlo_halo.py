@@ -34,7 +34,7 @@ def received(
         is_zero: whether the padding is known to be zero, as is the value of a device that receives nothing.
     """
     pairs = shift_pairs(axes, builder.mesh, offset)
-    if not pairs:
+    if not len(pairs):
         filling = stablehlo.scalar(0, value.type.element_type) if padding is None else padding
         return stablehlo.broadcast(filling, value.type.shape, sharding=sharding)
     sent = builder.permute(value, pairs)
