@@ -45,6 +45,18 @@ def constant_of(value: Any) -> Any | None:
     return None if op is None else op.attributes["value"]
 
 
+def is_zero(value: Any) -> bool:
+    """Returns whether all elements of a tensor of StableHLO are known to be the number zero, without a sign."""
+    constant = constant_of(value)
+    if not isinstance(constant, ir.DenseElementsAttr) or not constant.is_splat:
+        return False
+    if not stablehlo.has_zero(constant.type.element_type):
+        return False
+    return bool(
+        constant == ir.DenseElementsAttr.get_splat(constant.type, stablehlo.element(constant.type.element_type, 0))
+    )
+
+
 def is_computable(op: Any) -> bool:
     """Returns whether the body of a reduction has only elementwise ops on its arguments that can be computed."""
     block = op.regions[0].blocks[0]

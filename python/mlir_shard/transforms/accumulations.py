@@ -15,7 +15,7 @@ from mlir_shard.rules.computed_bodies import constant_of
 LOOP = "stablehlo.while"
 _ADD, _COMPARE = "stablehlo.add", "stablehlo.compare"
 _MULTIPLY, _DIVIDE, _CONVERT = "stablehlo.multiply", "stablehlo.divide", "stablehlo.convert"
-_LINEAR = (_MULTIPLY, _DIVIDE, _CONVERT, "stablehlo.negate", "stablehlo.reshape", "stablehlo.transpose")
+LINEAR = (_MULTIPLY, _DIVIDE, _CONVERT, "stablehlo.negate", "stablehlo.reshape", "stablehlo.transpose")
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def makers(summand: Any) -> Iterator[Any]:
 
 def _linear_operand(op: Any) -> Any | None:
     """Returns the operand in which an op is linear, up to errors of rounding; None if it is in none."""
-    if op.name not in _LINEAR:
+    if op.name not in LINEAR:
         return None
     operands, element = list(op.operands), op.results[0].type.element_type
     if op.name == _CONVERT:

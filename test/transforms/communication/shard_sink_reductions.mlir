@@ -184,3 +184,41 @@ func.func @not_below(%a: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> (tensor<4xf32>
   %3 = tosa.reduce_max %2 {axis = 1 : i32} : (tensor<4x6xf32>) -> tensor<4x1xf32>
   return %1, %3 : tensor<4xf32>, tensor<4x1xf32>
 }
+
+// The gradients of two microbatches, added to zero as by `sum`: the transposes and the addition of zero are linear.
+// CHECK-LABEL: func.func @from_zero
+// CHECK-NOT: shard.all_reduce
+// CHECK: %[[FIRST:.*]] = stablehlo.transpose %arg0
+// CHECK: %[[ONE:.*]] = stablehlo.add %{{.*}}, %[[FIRST]]
+// CHECK: %[[SECOND:.*]] = stablehlo.transpose %arg1
+// CHECK: %[[BOTH:.*]] = stablehlo.add %[[ONE]], %[[SECOND]]
+// CHECK: %[[SUM:.*]] = shard.all_reduce %[[BOTH]] on @grid grid_axes = [0] : tensor<6x4xf32> -> tensor<6x4xf32>
+// CHECK-NOT: shard.all_reduce
+// CHECK: return %[[SUM]]
+func.func @from_zero(%a: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> tensor<6x4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<6x4xf32>
+  %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<4x6xf32> -> tensor<4x6xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %2 = stablehlo.add %zeros, %1 : tensor<6x4xf32>
+  %3 = shard.all_reduce %b on @grid grid_axes = [0] : tensor<4x6xf32> -> tensor<4x6xf32>
+  %4 = stablehlo.transpose %3, dims = [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %5 = stablehlo.add %2, %4 : tensor<6x4xf32>
+  return %5 : tensor<6x4xf32>
+}
+
+// Unchanged: a conversion to a wider type, whose all-reduce would receive more, and an addition of one.
+// CHECK-LABEL: func.func @not_less
+// CHECK-COUNT-3: shard.all_reduce %arg
+// CHECK-NOT: shard.all_reduce
+func.func @not_less(%a: tensor<8xbf16>, %b: tensor<8xbf16>, %c: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %ones = stablehlo.constant dense<1.0> : tensor<8xf32>
+  %0 = shard.all_reduce %a on @grid grid_axes = [0] : tensor<8xbf16> -> tensor<8xbf16>
+  %1 = stablehlo.convert %0 : (tensor<8xbf16>) -> tensor<8xf32>
+  %2 = shard.all_reduce %b on @grid grid_axes = [0] : tensor<8xbf16> -> tensor<8xbf16>
+  %3 = stablehlo.convert %2 : (tensor<8xbf16>) -> tensor<8xf32>
+  %4 = stablehlo.add %1, %3 : tensor<8xf32>
+  %5 = shard.all_reduce %c on @grid grid_axes = [0] : tensor<8xf32> -> tensor<8xf32>
+  %6 = stablehlo.add %5, %ones : tensor<8xf32>
+  return %4, %6 : tensor<8xf32>, tensor<8xf32>
+}

@@ -173,3 +173,14 @@ def test_values_that_the_loop_reads_stay_reduced() -> None:
     program = check(step, (floats(32, 8), floats(8, 8)), {"data": 4}, (P("data"), P()))
     for target in ENGINES:
         assert any(one.loops for one in program.partition(target).communication.collectives)
+
+
+def test_unrolled_microbatches() -> None:
+    def step(x: Any, w: Any) -> Any:
+        gradient = jax.grad(lambda w, part: jnp.sum(jnp.sin(part @ w)))
+        return sum(gradient(w, part) for part in jnp.split(x, 4))
+
+    program = check(step, (floats(64, 8), floats(8, 8)), {"data": 4}, (P("data"), P()))
+    for target in ENGINES:
+        found = program.partition(target).communication.collectives
+        assert sum("reduce" in one.communication.kind.value for one in found) == 1

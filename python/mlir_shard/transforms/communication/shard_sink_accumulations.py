@@ -13,7 +13,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.registry import ModulePass, register
-from mlir_shard.rules.computed_bodies import constant_of
+from mlir_shard.rules.computed_bodies import is_zero
 from mlir_shard.transforms.accumulations import LOOP, Accumulation, accumulations, makers, terminator
 from mlir_shard.transforms.communication.collective_forms import GATHERS, REDUCES, adds, among, dim_of
 
@@ -175,7 +175,7 @@ def _carry(one: Accumulation, by_key: dict[Hashable, list[_Summand]], carried: _
     if local:
         place = None
         parts.append((carried.add(one.number, [summand.value for summand in local]), lambda value: value))
-    elif not _is_zero(initial):
+    elif not is_zero(initial):
         parts.append((one.number, lambda _: initial))
     for summands in by_key.values():
         build = _builder_of(summands[0].collective)
@@ -209,11 +209,3 @@ def _added(left: Any, right: Any) -> Any:
     owner = right.owner
     with (owner.owner if isinstance(owner, ir.Block) else owner).location:
         return stablehlo.binary("add", left, right)
-
-
-def _is_zero(value: Any) -> bool:
-    constant = constant_of(value)
-    if not isinstance(constant, ir.DenseElementsAttr) or not constant.is_splat:
-        return False
-    zero = stablehlo.element(value.type.element_type, 0)
-    return bool(constant == ir.DenseElementsAttr.get_splat(constant.type, zero))

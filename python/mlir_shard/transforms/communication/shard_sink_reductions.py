@@ -16,8 +16,9 @@ from mlir_shard.ir.editing import ADDITIONS, operations_named
 from mlir_shard.ir.op_kinds import OpKinds, operations_of_results
 from mlir_shard.ir.values import defining_op, has_one_use, users
 from mlir_shard.passes.registry import Changes, ModulePass, register
-from mlir_shard.rules.computed_bodies import may_repeat_initial_values
+from mlir_shard.rules.computed_bodies import is_zero, may_repeat_initial_values
 from mlir_shard.rules.reduction import combiners_of_elements
+from mlir_shard.transforms.accumulations import LINEAR, makers
 from mlir_shard.transforms.collectives.channels import Channels
 from mlir_shard.transforms.communication.collective_forms import (
     AMONG,
@@ -41,7 +42,8 @@ _bindings = host.module("_mlir_libs._stablehlo")
 class _PartialSum:
     """A value that an all-reduce of partial sums can compute: an all-reduce, or a contraction of gathered operands.
 
-    collective: the all-reduce, or a gather, along the groups; gathers: the gathers that only the contraction uses.
+    Ops that are linear in it may follow an all-reduce. collective: the all-reduce, or a gather, along the groups;
+    gathers: the gathers that only the contraction uses.
     """
 
     op: Any
@@ -56,6 +58,8 @@ class SinkReductions(ModulePass):
 
     A contraction along a dimension on which both operands are gathered counts as such a sum: each device contracts its
     own shards. It is replaced if devices receive no more bytes in the all-reduce than in the collectives it replaces.
+    Between an all-reduce and the addition may be transposes, reshapes and products with constants, and a summand may be
+    zero, as in Python's `sum`.
 
     An all-reduce whose result is only reduced along a dimension, with the same combiner, is moved after that reduction.
     For example, in sums over the batch and then over positions, as in normalizations, only the last one is all-reduced.
@@ -73,7 +77,9 @@ class SinkReductions(ModulePass):
         changed: dict[Any, Any] = {}
         for one in kinds.where(_has_only_reduction):
             _sink_below_reductions(one, changed)
-        additions = operations_of_results(op, ADDITIONS, (*REDUCES, _DOT), 2, once=True)
+        for one in operations_of_results(op, ADDITIONS, (*REDUCES, *LINEAR), 0, once=True):
+            _sink_below_zero(one, changed)
+        additions = operations_of_results(op, ADDITIONS, (*REDUCES, *LINEAR, _DOT), 2, once=True)
         _Sums(CommunicationReader(op), op, changed).sink_all(additions)
         return Changes(list(changed.values())) if changed else False
 
@@ -87,6 +93,37 @@ def _sink_below_reductions(collective: Any, changed: dict[Any, Any]) -> None:
         collective.results[0].set_type(op.results[0].type)
         op.results[0].replace_all_uses_except(collective.results[0], collective)
         changed |= {one.results[0]: one for one in (op, collective)}
+
+
+def _sink_below_zero(addition: Any, changed: dict[Any, Any]) -> None:
+    """Moves an all-reduce below the addition of zero to it, as in `sum(gradients)`, so that more sums may be added."""
+    for number in (0, 1):
+        collective = _reduced_sum(addition.operands[number])
+        if collective is not None and is_zero(addition.operands[1 - number]):
+            _take_out(collective, changed)
+            collective.move_after(addition)
+            collective.operands[0] = addition.results[0]
+            collective.results[0].set_type(addition.results[0].type)
+            addition.results[0].replace_all_uses_except(collective.results[0], collective)
+            changed |= {one.results[0]: one for one in (addition, collective)}
+            return
+
+
+def _reduced_sum(value: Any) -> Any | None:
+    """Returns the all-reduce whose sum is a value, possibly followed by ops that are linear in it, or None."""
+    for op in makers(value):
+        if op.name in REDUCES:
+            return op if len(op.operands) == 1 and adds(op) else None
+        if op.name not in LINEAR or num_bytes(op.operands[0].type) != num_bytes(value.type):
+            return None
+    return None
+
+
+def _take_out(collective: Any, changed: dict[Any, Any]) -> None:
+    """Replaces the result of an all-reduce by its operand."""
+    for user in users(collective.results[0]):
+        changed |= dict.fromkeys(user.results, user)
+    collective.results[0].replace_all_uses_with(collective.operands[0])
 
 
 def _has_only_reduction(collective: Any) -> bool:
@@ -168,9 +205,9 @@ class _Sums:
             result.owner.operation.erase()
             return None
         addition.results[0].replace_all_uses_except(result, result.owner.operation)
-        for number, part in enumerate((left, right)):
+        for part in (left, right):
             if part.op.name in REDUCES:
-                addition.operands[number] = part.op.operands[0]
+                _take_out(part.op, self._changed)
                 self._changed.pop(part.op.results[0], None)
                 part.op.erase()
             else:
@@ -209,10 +246,9 @@ class _Sums:
     def _partial_sum(self, value: Any) -> _PartialSum | None:
         if not has_one_use(value):
             return None
-        reduce = defining_op(value, *REDUCES)
+        reduce = _reduced_sum(value)
         if reduce is not None:
-            is_sum = len(reduce.operands) == 1 and adds(reduce)
-            return _PartialSum(reduce, reduce, self._bytes_received(reduce)) if is_sum else None
+            return _PartialSum(reduce, reduce, self._bytes_received(reduce))
         dot = defining_op(value, _DOT)
         return None if dot is None else self._contraction(dot)
 
