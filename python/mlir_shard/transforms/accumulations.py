@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlir_shard.host import ir
 from mlir_shard.ir.values import defining_op, has_one_use, users
@@ -90,6 +90,24 @@ def _linear_operand(op: Any) -> Any | None:
     return operands[0]
 
 
+class Counter(NamedTuple):
+    """The first and the last number of a value that a loop carries and increases by a constant in each iteration."""
+
+    first: int
+    last: int
+
+
+def counters(loop: Any) -> dict[Any, Counter]:
+    """Returns the arguments of the body of a loop that count from a constant of 0 or more, if `iterations` is known."""
+    count, body = iterations(loop), loop.regions[1].blocks[0]
+    found: dict[Any, Counter] = {}
+    for number in range(len(loop.operands)) if count else ():
+        first, step = integer_of(loop.operands[number]), _step(body, number)
+        if count and first is not None and first >= 0 and step is not None:
+            found[body.arguments[number]] = Counter(first, first + (count - 1) * step)
+    return found
+
+
 def iterations(loop: Any) -> int | None:
     """Returns the number of iterations of a loop that counts from one constant to another; None if it does not."""
     condition, body = (region.blocks[0] for region in loop.regions)
@@ -99,16 +117,21 @@ def iterations(loop: Any) -> int | None:
     number = next((at for at, one in enumerate(condition.arguments) if one == compare.operands[0]), None)
     if number is None:
         return None
-    step = defining_op(terminator(body).operands[number], _ADD)
-    if step is None or step.operands[0] != body.arguments[number]:
-        return None
-    first, last, by = map(_integer, (loop.operands[number], compare.operands[1], step.operands[1]))
-    if first is None or last is None or by is None or by < 1:
-        return None
-    return max(0, -((first - last) // by))
+    first, last, step = integer_of(loop.operands[number]), integer_of(compare.operands[1]), _step(body, number)
+    return None if first is None or last is None or step is None else max(0, -((first - last) // step))
 
 
-def _integer(value: Any) -> int | None:
+def _step(body: Any, number: int) -> int | None:
+    """Returns the positive constant that an iteration adds to a carried value; None if it is not one."""
+    addition = defining_op(terminator(body).operands[number], _ADD)
+    if addition is None or addition.operands[0] != body.arguments[number]:
+        return None
+    step = integer_of(addition.operands[1])
+    return step if step is not None and step > 0 else None
+
+
+def integer_of(value: Any) -> int | None:
+    """Returns the integer that all elements of a value are known to be, or None."""
     constant = constant_of(value)
     if not isinstance(constant, ir.DenseIntElementsAttr) or not constant.is_splat:
         return None

@@ -184,3 +184,18 @@ def test_unrolled_microbatches() -> None:
     for target in ENGINES:
         found = program.partition(target).communication.collectives
         assert sum("reduce" in one.communication.kind.value for one in found) == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_blocks_of_a_counted_loop(first: int) -> None:
+    def step(x: Any, w: Any) -> Any:
+        def add(i: Any, total: Any) -> Any:
+            # The last block of a loop that begins at 1 is clamped to the one before.
+            part = jax.lax.dynamic_slice_in_dim(x, i * 16, 16)
+            return total + part.T @ jnp.sin(part @ w)
+
+        return jax.lax.fori_loop(first, first + 4, add, jnp.zeros_like(w))
+
+    program = check(step, (floats(64, 8), floats(8, 8)), {"data": 4}, (P("data"), P()))
+    for target in ENGINES:
+        assert not any(one.loops for one in program.partition(target).communication.collectives)

@@ -124,7 +124,7 @@ def shard_propagate(
         step("sdy-constant-or-scalar-splitter", convert_constants=False, split_inside=True),
         "sdy-apply-sharding-constraints",
         "sdy-sharding-group-import",
-        "func.func(shard-iterate-unsharded)",
+        "func.func(shard-slice-by-steps,shard-iterate-unsharded)",
         "sdy-add-data-flow-edges",
         step(
             "sdy-user-priority-propagate",
