@@ -3,6 +3,7 @@
 """The time to partition the gradient of a transformer: beside the C++ Shardy in jaxlib, and by number of devices.
 
     python benchmarks/spmdize.py [--layers 48] [--devices 8 512 100000] [--planner optimal] [--repeat 5] [--rounds 3]
+    python benchmarks/spmdize.py --model different [--layers 12]
     python benchmarks/spmdize.py --model moe [--layers 32]
 
 The entire pipeline, from annotations to the local program, is measured on the parsed module; Shardy's is its import
@@ -12,7 +13,8 @@ in turn, in rounds, because the speed of a shared machine changes. Prints median
 ratios: with new plans, the plans of earlier runs evicted, and again in the same process with cached plans. The groups
 of StableHLO's collectives list all devices, so that these programs grow with the mesh; those of `shard` do not.
 
-With `--model` the program is the train step of `llama_step.py` on 512 devices: `llama` on three axes, `moe` on five.
+With `--model different` each layer of the transformer has other shapes. `llama` and `moe` are the train steps of
+`llama_step.py` on 512 devices, on three and five axes.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ SHARDY_PIPELINES = {
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=["gradient", "llama", "moe"], default="gradient")
+    parser.add_argument("--model", choices=["gradient", "different", "llama", "moe"], default="gradient")
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--devices", type=int, nargs="*", default=[8, 512, 100_000])
     parser.add_argument("--planner", choices=["optimal", "shardy"], default="optimal")
@@ -74,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "gradient.mlir")
         file.write_text(text := program(arguments.model, arguments.layers))
-        devices = DEVICES if arguments.model == "gradient" else STEP_DEVICES
+        devices = DEVICES if arguments.model in ("gradient", "different") else STEP_DEVICES
         print(f"{arguments.model} of {arguments.layers} layers, {operations_in(text)} operations, {devices} devices")
         sides = {name: (ANEW, file, one) for name, one in pipelines.items()}
         sides |= {f"{name} again": (AGAIN, file, one) for name, one in pipelines.items()}
@@ -102,8 +104,8 @@ def main() -> None:
 
 def program(model: str, layers: int) -> str:
     """Returns the text of the annotated module of a model with this number of layers."""
-    if model == "gradient":
-        return lowered_gradient(layers)
+    if model in ("gradient", "different"):
+        return lowered_gradient(layers, growing=model == "different")
     step.prepare(STEP_DEVICES)
     made = llama.llama(LlamaSizes(layers=layers)) if model == "llama" else moe.moe(MoeSizes(layers=layers))
     text: str = step.lowered_step(made).as_text()
