@@ -37,15 +37,19 @@ def random_layout(generator: random.Random, mesh: Mesh, shape: tuple[int, ...]) 
     return TensorLayout(TensorSharding.closed_with(dims, "mesh"), mesh, shape)
 
 
-def program(source: TensorLayout, target: TensorLayout) -> str:
-    type_ = f"tensor<{'x'.join(map(str, source.shape))}xf32>"
-    axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in source.mesh.axes)
+def program(*reshards: tuple[TensorLayout, TensorLayout]) -> str:
+    """Returns a function that reshards each of its arguments, on one mesh."""
+    types = [f"tensor<{'x'.join(map(str, source.shape))}xf32>" for source, _ in reshards]
+    both = list(enumerate(zip(types, reshards, strict=True)))
+    axes = ", ".join(f'"{axis.name}"={axis.size}' for axis in reshards[0][0].mesh.axes)
+    arguments = (f"%a{i}: {type_} {{sdy.sharding = #sdy.sharding{one.sharding}}}" for i, (type_, (one, _)) in both)
+    results = (f"{type_} {{sdy.sharding = #sdy.sharding{one.sharding}}}" for _, (type_, (_, one)) in both)
+    body = "\n".join(f"  %{i} = sdy.reshard %a{i} {one.sharding} : {type_}" for i, (type_, (_, one)) in both)
     return f"""
 sdy.mesh @mesh = <[{axes}]>
-func.func @main(%a: {type_} {{sdy.sharding = #sdy.sharding{source.sharding}}})
-    -> ({type_} {{sdy.sharding = #sdy.sharding{target.sharding}}}) {{
-  %0 = sdy.reshard %a {target.sharding} : {type_}
-  return %0 : {type_}
+func.func @main({", ".join(arguments)}) -> ({", ".join(results)}) {{
+{body}
+  return {", ".join(f"%{i}" for i, _ in both)} : {", ".join(types)}
 }}"""
 
 
@@ -57,21 +61,23 @@ def local_programs(sizes: tuple[int, ...], count: int, pipeline: str, *, is_even
         choices = [prod(sizes)] if is_even and rank == 2 else [12, 24] if is_even else [5, 7, 10, 12]
         shape = tuple(generator.choice(choices) for _ in range(rank))
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))
-        module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
+        module = mlir_shard.parse(program((source, target)), mlir_shard.create_context())
         mlir_shard.run(module, pipeline)
         yield source, target, module
 
 
-def check_values(source: TensorLayout, target: TensorLayout, module: Any) -> None:
-    array = np.arange(prod(source.shape), dtype=np.float32).reshape(source.shape)
-    inputs = []
-    for box in source.device_boxes().values():
-        local = np.full(source.local_shape, np.nan, np.float32)
-        local[box.local_slices] = array[box.slices]
-        inputs.append([local])
+def check_values(module: Any, *reshards: tuple[TensorLayout, TensorLayout]) -> None:
+    arrays = [np.arange(prod(source.shape), dtype=np.float32).reshape(source.shape) for source, _ in reshards]
+    inputs: list[list[Any]] = [[] for _ in reshards[0][0].mesh.devices]
+    for array, (source, _) in zip(arrays, reshards, strict=True):
+        for of_device, box in zip(inputs, source.device_boxes().values(), strict=True):
+            local = np.full(source.local_shape, np.nan, np.float32)
+            local[box.local_slices] = array[box.slices]
+            of_device.append(local)
     found = device_simulation.run(module, inputs)
-    for (result,), box in zip(found, target.device_boxes().values(), strict=True):
-        np.testing.assert_array_equal(result[box.local_slices], array[box.slices])
+    for number, (array, (_, target)) in enumerate(zip(arrays, reshards, strict=True)):
+        for results, box in zip(found, target.device_boxes().values(), strict=True):
+            np.testing.assert_array_equal(results[number][box.local_slices], array[box.slices])
 
 
 @pytest.mark.parametrize("pipeline", [PIPELINE, FEWEST_BYTES], ids=["time", "bytes"])
@@ -79,7 +85,7 @@ def check_values(source: TensorLayout, target: TensorLayout, module: Any) -> Non
 def test_values_on_every_device(sizes: tuple[int, ...], pipeline: str) -> None:
     for is_even in (True, False):
         for source, target, module in local_programs(sizes, 8, pipeline, is_even=is_even):
-            check_values(source, target, module)
+            check_values(module, (source, target))
 
 
 @pytest.mark.parametrize("collectives", ["shard", "stablehlo"])
@@ -91,7 +97,7 @@ def test_bytes_of_the_program_are_those_of_the_plan(sizes: tuple[int, ...], coll
     for _ in range(10):
         shape = (prod(sizes),) * generator.randint(2, 3)
         source, target = (random_layout(generator, mesh, shape) for _ in range(2))
-        module = mlir_shard.parse(program(source, target), mlir_shard.create_context())
+        module = mlir_shard.parse(program((source, target)), mlir_shard.create_context())
         mlir_shard.run(module, f"builtin.module(shard-spmdize{{collectives={collectives}}})")
         plan = planner.plan(source, target, ELEMENT_SIZE)
         assert communication_report(module).bytes_received == plan.bytes_received, (source, target)
@@ -116,9 +122,9 @@ def test_exchanges_among_other_collectives(
     plan = Planner().plan(before, after, ELEMENT_SIZE)
     kinds = [type(step.move) for step in plan.steps]
     assert DirectExchange in kinds[:-1]
-    module = mlir_shard.parse(program(before, after), mlir_shard.create_context())
+    module = mlir_shard.parse(program((before, after)), mlir_shard.create_context())
     mlir_shard.run(module, PIPELINE)
-    check_values(before, after, module)
+    check_values(module, (before, after))
     assert communication_report(module).bytes_received == plan.bytes_received
     # StableHLO programs take and return even shards only, so the uneven shards are made from replicated tensors.
     type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
@@ -135,3 +141,17 @@ func.func @main(%a: {type_}) -> {type_} {{
   return %5 : {type_}
 }}""")
     assert shard_run.main([str(file), "--collectives=stablehlo", "--engine=pjrt"]) == 0
+
+
+@pytest.mark.parametrize("sizes", [(6, 2), (3, 6), (6, 4), (10, 4), (2, 6, 3)], ids=str)
+def test_the_reshards_of_a_program_have_one_grid(sizes: tuple[int, ...]) -> None:
+    """The cheapest plans may split an axis of size 6 at 2 and at 3, for which no grid exists."""
+    generator = random.Random(f"{sizes}")
+    mesh = Mesh((f"a{index}", size) for index, size in enumerate(sizes))
+    for _ in range(6):
+        shape = (prod(sizes), 2 * prod(sizes))
+        layouts = [random_layout(generator, mesh, shape) for _ in range(12)]
+        reshards = list(zip(layouts[::2], layouts[1::2], strict=True))
+        module = mlir_shard.parse(program(*reshards), mlir_shard.create_context())
+        mlir_shard.run(module, PIPELINE)
+        check_values(module, *reshards)

@@ -14,6 +14,7 @@ from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
+from mlir_shard.transforms.reshard.common_grid import CommonGrid
 from mlir_shard.transforms.reshard.planned_collectives import Collective, PlannedCollectives, Problem, collective_of
 
 Shape = tuple[int | None, ...]
@@ -26,13 +27,24 @@ class CollectivePlan:
     collectives: tuple[Collective, ...]
     is_replicated: bool = False
 
+    @property
+    def axes(self) -> Axes:
+        """The axes and sub-axes along which tensors are sharded and reduced."""
+        return tuple(axis for one in self.collectives for axis in one.axes)
+
 
 @dataclass(frozen=True, slots=True)
 class OptimalPlans:
-    """The source of plans that are cheaper than Shardy's; dynamic dimensions count as `assumed_size`."""
+    """The source of plans that are cheaper than Shardy's; dynamic dimensions count as `assumed_size`.
+
+    Where the plans of `planned` have sub-axes that do not fit `grid`, those of `unsplit` are used, which have only axes
+    and sub-axes of the shardings.
+    """
 
     planned: PlannedCollectives
+    unsplit: PlannedCollectives
     assumed_size: int
+    grid: CommonGrid
 
 
 class CollectivePlans:
@@ -81,15 +93,22 @@ class CollectivePlans:
         if ends.source.is_fully_replicated and ends.target.is_fully_replicated:
             return CollectivePlan((), is_replicated=True)
         steps = collectives_between(ends.source, ends.target, _shape(type_), ends.mesh)
+        greedy = CollectivePlan(tuple(collective_of(step, self._context) for step in steps))
         optimal = self._optimal
-        if optimal is not None and (problem := self._problem(ends, type_, optimal)) is not None:
+        problem = None if optimal is None else self._problem(ends, type_, optimal)
+        if optimal is None or problem is None:
+            return greedy
+        plans: list[CollectivePlan] = []
+        for planner, known in ((optimal.planned, steps), (optimal.unsplit, None)):
             try:
-                planned = optimal.planned.collectives(problem, steps)
+                planned = planner.collectives(problem, known)
             except ValueError as error:
                 raise ReshardError(str(error)) from error
-            if planned is not None:
-                return CollectivePlan(planned)
-        return CollectivePlan(tuple(collective_of(step, self._context) for step in steps))
+            plans.append(greedy if planned is None else CollectivePlan(planned))
+            if optimal.grid.take(ends.mesh, plans[-1].axes):
+                return plans[-1]
+        # The shardings themselves have no grid.
+        return plans[0]
 
     def _decide_partial(
         self, source: TensorSharding | None, reduced: Axes, reduction: ReductionOp, target: TensorSharding, type_: Any
@@ -107,11 +126,17 @@ class CollectivePlans:
         if problem is None:
             return None
         steps = collectives_between(reduced_source, ends.target, _shape(type_), ends.mesh)
-        try:
-            planned = self._optimal.planned.reducing(problem, steps, implicit)
-        except ValueError as error:
-            raise ReshardError(str(error)) from error
-        return None if planned is None else CollectivePlan(planned)
+        for planner in (self._optimal.planned, self._optimal.unsplit):
+            try:
+                planned = planner.reducing(problem, steps, implicit)
+            except ValueError as error:
+                raise ReshardError(str(error)) from error
+            if planned is None:
+                return None
+            plan = CollectivePlan(planned)
+            if self._optimal.grid.take(ends.mesh, plan.axes):
+                return plan
+        return None
 
     def _ends(self, source: TensorSharding | None, target: TensorSharding, reduced: Axes = ()) -> _Ends | None:
         """Returns both shardings with their meshes, by one name if these are equal; None for a reshard that stays."""

@@ -63,6 +63,17 @@ class Collective:
     name: str
     attributes: dict[str, Any]
 
+    @property
+    def axes(self) -> Axes:
+        """The axes along which its result is sharded, and along which it reduces."""
+        found: list[AxisRef] = []
+        for key, attribute in self.attributes.items():
+            if key in ("out_sharding", "sharding"):
+                found += sdy.value(attribute.maybe_downcast()).used_axes
+            elif key == "reduction_axes":
+                found += sdy.value(attribute.maybe_downcast()).value
+        return tuple(found)
+
 
 def collective_of(step: CollectiveStep, context: Any) -> Collective:
     """Returns the operation of the sdy dialect for a step."""
@@ -129,8 +140,8 @@ class PlannedCollectives:
         self._uses_direct_exchange = uses_direct_exchange
         self._context = context
 
-    def collectives(self, problem: Problem, greedy: Sequence[CollectiveStep]) -> tuple[Collective, ...] | None:
-        """Returns the collectives of the plan; None if the greedy plan is as cheap, or the only one.
+    def collectives(self, problem: Problem, greedy: Sequence[CollectiveStep] | None) -> tuple[Collective, ...] | None:
+        """Returns the collectives of the plan; None if the greedy plan, if it is given, is as cheap, or the only one.
 
         A greedy plan to another order of devices is as cheap if it has no more collectives, slices excepted. Between
         shardings that share no grid, a direct exchange receives least. Raises ValueError if a layout is invalid, or if
@@ -142,7 +153,9 @@ class PlannedCollectives:
         plan = self._plan(problem)
         if plan is None:
             return None
-        if problem.source_mesh != problem.target_mesh:
+        if greedy is None:
+            is_as_cheap = False
+        elif problem.source_mesh != problem.target_mesh:
             moving = sum(not isinstance(step, SliceAlong) for step in greedy)
             is_as_cheap = moving <= plan.num_collectives
         else:

@@ -22,6 +22,7 @@ from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_plans import CollectivePlans, OptimalPlans
+from mlir_shard.transforms.reshard.common_grid import common_grid
 from mlir_shard.transforms.reshard.gathered_operands import note_detour
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives, build
 from mlir_shard.transforms.shardings import listed_meshes
@@ -38,6 +39,7 @@ class ReshardToCollectives(Pass):
     meshes that differ in more than the order of devices, unless its result is replicated.
 
     With `planner=optimal`, the collectives are the cheapest by the cost model; Shardy's are kept if they cost no more.
+    They split axes of the mesh into sub-axes only such that one grid has the sub-axes of the module.
     An all-reduce whose only user is a reshard is planned with it, and may become a reduce-scatter, or follow a slice.
     With `direct-exchange`, a reshard for which a direct exchange is cheapest is kept, with the unit attribute
     `mlir_shard.direct_exchange`: each device receives the elements of its target box that it lacks, from devices that
@@ -83,8 +85,15 @@ class ReshardToCollectives(Pass):
         if self.objective is not None:
             model = replace(model, objective=Objective(self.objective))
         direct = self.direct_exchange
-        planner = shared_planner(model, uses_direct_exchange=direct)
-        return OptimalPlans(PlannedCollectives(planner, op.context, uses_direct_exchange=direct), self.assumed_size)
+        planned, unsplit = (
+            PlannedCollectives(
+                shared_planner(model, uses_direct_exchange=direct, splits_axes=splits),
+                op.context,
+                uses_direct_exchange=direct,
+            )
+            for splits in (True, False)
+        )
+        return OptimalPlans(planned, unsplit, self.assumed_size, common_grid(op))
 
 
 # New operations and those with new operands, by their result: the hash of an `ir.Operation` changes with its operands.
