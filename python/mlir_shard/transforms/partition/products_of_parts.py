@@ -53,10 +53,10 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to the parts of a value: the bytes per device that it reshards, and a function that builds the parts.
+class PartsPlan:
+    """A plan to make the parts of a value: the bytes per device that it reshards, and a function that builds the parts.
 
-    The direct way is to reshape the value.
+    The direct plan reshapes the value.
     """
 
     num_bytes: int
@@ -66,15 +66,15 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class UserOfParts:
-    """A way to compute a user of a value from its parts: the bytes per device that it reshards, and a function that
+    """A plan to compute a user of a value from its parts: the bytes per device that it reshards, and a function that
     replaces the user."""
 
     num_bytes: int
     replace: Callable[[Any], None]
 
 
-def parts_of(value: Any, dim: int, parts: Parts, *, is_only: bool) -> Way | None:
-    """Returns the way to the parts of `dim` of a value that reshards least; None if it is not sharded as `parts` are.
+def parts_of(value: Any, dim: int, parts: Parts, *, is_only: bool) -> PartsPlan | None:
+    """Returns the plan for the parts of `dim` of a value that reshards least; None if it is not sharded as `parts` are.
 
     With `is_only`, nothing else uses the value, and the op that makes it may be computed on the parts of its operands.
     """
@@ -86,7 +86,7 @@ def parts_of(value: Any, dim: int, parts: Parts, *, is_only: bool) -> Way | None
         with insertion_point_after(value), value.location:
             return ShardedValue.of(value, sharding.mesh_or_ref).with_parts(dim, parts.count, parts.after).value
 
-    direct = Way(local_bytes(value, parts.mesh), reshape, is_direct=True)
+    direct = PartsPlan(local_bytes(value, parts.mesh), reshape, is_direct=True)
     before = _of_operands(value, dim, parts, sharding) if is_only else None
     return direct if before is None or before.num_bytes >= direct.num_bytes else before
 
@@ -98,26 +98,26 @@ def local_bytes(value: Any, mesh: Mesh) -> int:
     return prod(size or 0 for size in local) * (element_size(value.type) or 1)
 
 
-def _of_operands(value: Any, dim: int, parts: Parts, sharding: TensorSharding) -> Way | None:
-    """Returns the way by the parts of the operands of the op that makes a value."""
+def _of_operands(value: Any, dim: int, parts: Parts, sharding: TensorSharding) -> PartsPlan | None:
+    """Returns the plan that makes the parts of a value from those of the operands of its op."""
     op = defining_op(value)
     dims = None if op is None else _operand_dims(op, dim)
     if op is None or dims is None:
         return None
-    ways: dict[int, Way] = {}
+    plans: dict[int, PartsPlan] = {}
     for number, of_operand in dims.items():
         operand = op.operands[number]
-        way = parts_of(operand, of_operand, parts, is_only=has_one_use(operand))
-        if way is None:
+        plan = parts_of(operand, of_operand, parts, is_only=has_one_use(operand))
+        if plan is None:
             return None
-        ways[number] = way
+        plans[number] = plan
 
     def build() -> Any:
-        made = {number: (way.build(), dims[number]) for number, way in ways.items()}
+        made = {number: (plan.build(), dims[number]) for number, plan in plans.items()}
         with insertion_point_after(value), op.location:
             return _on_parts(op, made, dim, parts, parts.sharding(sharding, dim))
 
-    return Way(sum(way.num_bytes for way in ways.values()), build)
+    return PartsPlan(sum(plan.num_bytes for plan in plans.values()), build)
 
 
 def _operand_dims(op: Any, dim: int) -> dict[int, int] | None:

@@ -164,10 +164,10 @@ def _split(tensor: Any, part: _Part, slices: Sequence[tuple[Any, int]], meshes: 
     if of_part is None or not _are_even(part.count, size, of_tensor, of_part, mesh):
         return False
     is_only = len(users(tensor)) == len(slices)
-    way = parts_of(tensor, part.dim, Parts(part.count, of_tensor, of_part, mesh), is_only=is_only)
-    if way is None or (way.is_direct and not _are_regular(part.count, of_tensor, mesh)):
+    plan = parts_of(tensor, part.dim, Parts(part.count, of_tensor, of_part, mesh), is_only=is_only)
+    if plan is None or (plan.is_direct and not _are_regular(part.count, of_tensor, mesh)):
         return False
-    parts = ShardedValue.of(way.build(), sharding.mesh_or_ref)
+    parts = ShardedValue.of(plan.build(), sharding.mesh_or_ref)
     for op, number in slices:
         result = op.results[0]
         with ir.InsertionPoint(op), op.location:
@@ -208,28 +208,28 @@ def _reshaped_parts(op: Any) -> _ReshapedParts | None:
 def _reshape(op: Any, reshaped: _ReshapedParts, meshes: Mapping[str, Mesh]) -> bool:
     """Computes the product that a reshape splits, or those of merged parts, on parts; returns whether it did."""
     operand, result = op.operands[0], op.results[0]
-    whole, split = (operand, result)[reshaped.side], (result, operand)[reshaped.side]
-    found = sharding_and_mesh(whole, meshes)
+    joined, split = (operand, result)[reshaped.side], (result, operand)[reshaped.side]
+    found = sharding_and_mesh(joined, meshes)
     after = sharding_of(split)
     if found is None or after is None or after.mesh_or_ref != found[0].mesh_or_ref:
         return False
     sharding, mesh = found
     before, of_part = sharding.dim_shardings[reshaped.dim].axes, after.dim_shardings[reshaped.of_part].axes
-    size = whole.type.shape[reshaped.dim] // reshaped.count
+    size = joined.type.shape[reshaped.dim] // reshaped.count
     if not _are_even(reshaped.count, size, before, of_part, mesh):
         return False
     parts = Parts(reshaped.count, before, of_part, mesh)
     if reshaped.side == 0:
-        way = parts_of(whole, reshaped.dim, parts, is_only=has_one_use(whole))
-        if way is None or way.is_direct:
+        plan = parts_of(joined, reshaped.dim, parts, is_only=has_one_use(joined))
+        if plan is None or plan.is_direct:
             return False
-        op.operands[0] = way.build()
+        op.operands[0] = plan.build()
         return True
-    used = users_of_parts(whole, reshaped.dim, parts)
+    used = users_of_parts(joined, reshaped.dim, parts)
     if used is None:
         return False
     with ir.InsertionPoint(op), op.location:
-        type_ = parts.type(whole.type, reshaped.dim)
+        type_ = parts.type(joined.type, reshaped.dim)
         value = stablehlo.build("reshape", type_, operand, sharding=parts.sharding(sharding, reshaped.dim))
     for one in used:
         one.replace(value)
