@@ -77,7 +77,7 @@ func.func @several(%x: tensor<8xbf16>, %y: tensor<4xf32>, %z: tensor<8xf32>, %st
 
 shard.grid @grid(shape = 2x2)
 
-// Both loops add to one value, which does not start at zero: it is added once, behind the outer loop.
+// Both loops add to one value, which does not start at zero: it is added once, after the outer loop.
 // CHECK-LABEL: func.func @nested
 // CHECK: %[[R:.*]]:2 = stablehlo.while(
 // CHECK: %[[INNER:.*]]:2 = stablehlo.while(

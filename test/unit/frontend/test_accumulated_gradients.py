@@ -162,7 +162,7 @@ def test_results_of_microbatches() -> None:
 
 
 def test_values_that_the_loop_reads_stay_reduced() -> None:
-    """The sum of one iteration is the operand of the next one, so it cannot be reduced behind the loop."""
+    """The sum of one iteration is the operand of the next one, so it cannot be reduced after the loop."""
 
     def step(x: Any, w: Any) -> Any:
         def descend(w: Any, part: Any) -> Any:

@@ -50,7 +50,7 @@ _Part = tuple[int, Callable[[Any], Any]]
 
 @register
 class SinkAccumulations(ModulePass):
-    """Moves all-reduces and all-gathers of summands that a `stablehlo.while` accumulates behind the loop.
+    """Moves all-reduces and all-gathers of summands that a `stablehlo.while` accumulates, so that they follow the loop.
 
     The accumulation of gradients adds the gradient of each microbatch, which is all-reduced, to a value that the loop
     carries. The pass adds the partial sums of each device in the loop, and all-reduces the result once. An all-gathered
@@ -68,13 +68,13 @@ class SinkAccumulations(ModulePass):
     needs = (LOOP,)
 
     def run(self, op: Any) -> bool:
-        # Inner loops come first: a collective behind one may be behind a summand of the loop around it.
+        # Inner loops come first: a collective after one may make a summand of the loop around it.
         changed = [_sink(loop) for loop in operations_named_in_post_order(op, LOOP)]
         return any(changed)
 
 
 def _sink(loop: Any) -> bool:
-    """Moves the collectives of all accumulated values behind a loop; returns whether there are any."""
+    """Moves the collectives of all accumulated values after a loop; returns whether there are any."""
     found = [(one, _summands(one)) for one in accumulations(loop)]
     found = [(one, summands) for one, summands in found if summands.keys() - {None}]
     if not found:
@@ -107,7 +107,7 @@ def _collective_of(summand: Any) -> Any | None:
     for op in makers(summand):
         if op.name in REDUCES and len(op.operands) == 1 and adds(op):
             return op
-        # A linear op behind a gather would apply to shards.
+        # A linear op after a gather would apply to shards.
         if op.name in GATHERS and dim_of(op) is not None and op.results[0] == summand:
             return op
     return None

@@ -70,7 +70,7 @@ def _accumulated(
 ) -> Iterator[tuple[int, int]]:
     """Yields the ops that make partial sums that a loop accumulates, with the number of iterations.
 
-    The accumulated value is not sharded along the axes, so `shard-sink-accumulations` reduces it behind the loop.
+    The accumulated value is not sharded along the axes, so `shard-sink-accumulations` reduces it after the loop.
     """
     arrays, known = function.arrays, frozenset(rules)
     for loop in loops:
