@@ -24,9 +24,9 @@ EQUIVALENT: Final = {
     "`return type_.width == _INTEGER_BITS`": "LLVM is asked about more types, and knows all of them",
     "python/mlir_shard/sharding/mesh.py: `_hash: int = field(init=False, repr=False, compare=False)` becomes "
     "`_hash: int = field(init=True, repr=False, compare=False)`": "the class has an `__init__` of its own",
-    'python/mlir_shard/transforms/halo/moving_ops.py: `is_zero = op.name == "stablehlo.slice" or '
-    'is_zero_constant(op.operands[1])` becomes `is_zero = op.name >= "stablehlo.slice" or '
-    "is_zero_constant(op.operands[1])`": "the op is a slice or a pad",
+    'python/mlir_shard/transforms/halo/moving_ops.py: `is_filled_with_zero = op.name == "stablehlo.slice" or '
+    'is_zero(op.operands[1])` becomes `is_filled_with_zero = op.name >= "stablehlo.slice" or '
+    "is_zero(op.operands[1])`": "the op is a slice or a pad",
     "python/mlir_shard/transforms/partition/grid_reshards.py: `arrival, departure = (relocation, None) if arrives else "
     "(None, relocation)` becomes `arrival, departure = (relocation, None) if not arrives else (None, relocation)`": (
         "reshards are inserted before, so what is relocated is not moved as well"

@@ -45,6 +45,14 @@ def constant_of(value: Any) -> Any | None:
     return None if op is None else op.attributes["value"]
 
 
+def integer_of(value: Any) -> int | None:
+    """Returns the integer that all elements of a tensor of StableHLO are known to be, or None."""
+    constant = constant_of(value)
+    if not isinstance(constant, ir.DenseIntElementsAttr) or not constant.is_splat:
+        return None
+    return int(constant.get_splat_value().value)
+
+
 def is_zero(value: Any) -> bool:
     """Returns whether all elements of a tensor of StableHLO are known to be the number zero, without a sign."""
     constant = constant_of(value)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mlir_shard.host import ir
 from mlir_shard.ir.values import defining_op, has_one_use, users
-from mlir_shard.rules.computed_bodies import constant_of
+from mlir_shard.rules.computed_bodies import constant_of, integer_of
 
 LOOP = "stablehlo.while"
 _ADD, _COMPARE = "stablehlo.add", "stablehlo.compare"
@@ -45,7 +45,7 @@ def _accumulation(loop: Any, number: int) -> Accumulation | None:
     if not is_tensor or list(condition.arguments[number].uses) or not has_one_use(argument):
         return None
     found, is_added_to = Accumulation(number), False
-    left = [terminator(body).operands[number]]
+    left = [last_op(body).operands[number]]
     while left:
         value = left.pop()
         addition = defining_op(value, _ADD)
@@ -101,9 +101,11 @@ def counters(loop: Any) -> dict[Any, Counter]:
     """Returns the arguments of the body of a loop that count from a constant of 0 or more, if `iterations` is known."""
     count, body = iterations(loop), loop.regions[1].blocks[0]
     found: dict[Any, Counter] = {}
-    for number in range(len(loop.operands)) if count else ():
-        first, step = integer_of(loop.operands[number]), _step(body, number)
-        if count and first is not None and first >= 0 and step is not None:
+    if not count:
+        return found
+    for number, operand in enumerate(loop.operands):
+        first, step = integer_of(operand), _step(body, number)
+        if first is not None and first >= 0 and step is not None:
             found[body.arguments[number]] = Counter(first, first + (count - 1) * step)
     return found
 
@@ -111,7 +113,7 @@ def counters(loop: Any) -> dict[Any, Counter]:
 def iterations(loop: Any) -> int | None:
     """Returns the number of iterations of a loop that counts from one constant to another; None if it does not."""
     condition, body = (region.blocks[0] for region in loop.regions)
-    compare = defining_op(terminator(condition).operands[0], _COMPARE)
+    compare = defining_op(last_op(condition).operands[0], _COMPARE)
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
         return None
     number = next((at for at, one in enumerate(condition.arguments) if one == compare.operands[0]), None)
@@ -123,21 +125,13 @@ def iterations(loop: Any) -> int | None:
 
 def _step(body: Any, number: int) -> int | None:
     """Returns the positive constant that an iteration adds to a carried value; None if it is not one."""
-    addition = defining_op(terminator(body).operands[number], _ADD)
+    addition = defining_op(last_op(body).operands[number], _ADD)
     if addition is None or addition.operands[0] != body.arguments[number]:
         return None
     step = integer_of(addition.operands[1])
     return step if step is not None and step > 0 else None
 
 
-def integer_of(value: Any) -> int | None:
-    """Returns the integer that all elements of a value are known to be, or None."""
-    constant = constant_of(value)
-    if not isinstance(constant, ir.DenseIntElementsAttr) or not constant.is_splat:
-        return None
-    return int(constant.get_splat_value().value)
-
-
-def terminator(block: Any) -> Any:
+def last_op(block: Any) -> Any:
     """Returns the last op of a block."""
     return block.operations[len(block.operations) - 1].operation

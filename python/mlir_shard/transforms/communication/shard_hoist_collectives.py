@@ -12,6 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.editing import clone_with, operations_named, operations_named_in_post_order
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes.registry import ModulePass, register
+from mlir_shard.transforms.accumulations import last_op
 from mlir_shard.transforms.communication.collective_forms import is_of_values
 from mlir_shard.transforms.communication.communication_reading import COLLECTIVES
 from mlir_shard.transforms.communication.device_uniformity import captured, is_pure
@@ -90,8 +91,7 @@ def _carried(loop: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _ends_with(loop: Any, region: int) -> list[Any]:
-    block = loop.regions[region].blocks[0]
-    return list(block.operations[len(block.operations) - 1].operation.operands)
+    return list(last_op(loop.regions[region].blocks[0]).operands)
 
 
 _KEPT = frozenset(("shard.recv", "shard.send", "shard.update_halo"))

@@ -14,7 +14,7 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named_in_post_order
 from mlir_shard.passes.registry import ModulePass, register
 from mlir_shard.rules.computed_bodies import is_zero
-from mlir_shard.transforms.accumulations import LOOP, Accumulation, accumulations, makers, terminator
+from mlir_shard.transforms.accumulations import LOOP, Accumulation, accumulations, last_op, makers
 from mlir_shard.transforms.communication.collective_forms import GATHERS, REDUCES, adds, among, dim_of
 
 _RETURN = "stablehlo.return"
@@ -120,7 +120,7 @@ class _CarriedValues:
         self._loop = loop
         self._blocks = [region.blocks[0] for region in loop.regions]
         self._initial = list(loop.operands)
-        self.yielded = list(terminator(self._blocks[1]).operands)
+        self.yielded = list(last_op(self._blocks[1]).operands)
 
     def initial(self, number: int) -> Any:
         return self._initial[number]
@@ -144,7 +144,7 @@ class _CarriedValues:
 
     def add(self, number: int, values: Iterable[Any]) -> int:
         """Makes the loop add values to a carried one; returns its number."""
-        end = terminator(self._blocks[1])
+        end = last_op(self._blocks[1])
         with ir.InsertionPoint(end):
             self.yielded[number] = _sum([self._blocks[1].arguments[number], *values])
         if number < len(end.operands):
@@ -160,7 +160,7 @@ class _CarriedValues:
             made = ir.Operation.create(LOOP, types, self._initial, attributes, regions=2)
         for region, block in zip(made.regions, self._blocks, strict=True):
             block.append_to(region)
-        end = terminator(self._blocks[1])
+        end = last_op(self._blocks[1])
         with ir.InsertionPoint(end), end.location:
             ir.Operation.create(_RETURN, operands=self.yielded)
         end.erase()

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlir_shard.dialects import sdy
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.array_elements import elements
-from mlir_shard.ir.values import defining_op
 from mlir_shard.resharding.windows import Halo, halo_of_window
+from mlir_shard.rules.computed_bodies import is_zero
 from mlir_shard.sharding import AxisRef, Mesh, TensorSharding
 from mlir_shard.sharding.layout import even_shape
 from mlir_shard.transforms.collectives.stablehlo import StablehloProgram
@@ -132,10 +131,10 @@ def moved(op: Any, value: Any, padding: Any, exchanges: Sequence[Exchange], part
     inside = sharding_of(op.operands[0])
     assert inside is not None
     inside = inside.without_axes(part.manual_axes)
-    is_zero = op.name == "stablehlo.slice" or is_zero_constant(op.operands[1])
+    is_filled_with_zero = op.name == "stablehlo.slice" or is_zero(op.operands[1])
     for one in exchanges:
         if not one.halo.is_local_copy:
-            value = part.exchange(value, padding, one, inside, is_zero=is_zero)
+            value = part.exchange(value, padding, one, inside, is_zero=is_filled_with_zero)
     return _along_whole_dims(op, value, padding, frozenset(one.dim for one in exchanges), inside)
 
 
@@ -178,10 +177,3 @@ def _along_whole_dims(op: Any, value: Any, padding: Any, sharded: frozenset[int]
     if starts == [0] * len(shape) and limits == list(shape) and strides == [1] * len(shape):
         return value
     return stablehlo.slice_(value, starts, limits, strides, inside)
-
-
-def is_zero_constant(value: Any) -> bool:
-    """Returns whether a value is known to be a constant of zeros of a type that has them."""
-    constant = defining_op(value, "stablehlo.constant") or defining_op(value, sdy.ConstantOp.OPERATION_NAME)
-    zero = stablehlo.element(value.type.element_type, 0)
-    return constant is not None and constant.attributes["value"] == ir.DenseElementsAttr.get_splat(value.type, zero)

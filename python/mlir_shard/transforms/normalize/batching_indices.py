@@ -12,6 +12,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir import stablehlo
 from mlir_shard.ir.slice_numbers import SliceNumbers
 from mlir_shard.ir.values import defining_op
+from mlir_shard.rules.computed_bodies import integer_of
 
 GATHER, SCATTER = "stablehlo.gather", "stablehlo.scatter"
 _CONCATENATE = "stablehlo.concatenate"
@@ -99,10 +100,10 @@ def _counted_dim(op: Any) -> int | None:
             return position_dim(op.operands[0])
         case "stablehlo.add" | "stablehlo.multiply":
             neutral = int(op.name == "stablehlo.multiply")
-            others = [one for one in op.operands if _number(one) != neutral]
+            others = [one for one in op.operands if integer_of(one) != neutral]
             return position_dim(others[0]) if len(others) == 1 else None
         case "stablehlo.select":
-            return position_dim(op.operands[2]) if _is_negative(op.operands[0], op.operands[2]) else None
+            return position_dim(op.operands[2]) if is_negative(op.operands[0], op.operands[2]) else None
         case "stablehlo.clamp":
             return _after_clamp(op)
         case "stablehlo.broadcast_in_dim":
@@ -112,12 +113,12 @@ def _counted_dim(op: Any) -> int | None:
     return None
 
 
-def _is_negative(predicate: Any, value: Any) -> bool:
+def is_negative(predicate: Any, value: Any) -> bool:
     """Returns whether a predicate tests for negative elements of a value; positions are not negative."""
     compare = defining_op(predicate, "stablehlo.compare")
     if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
         return False
-    return compare.operands[0] == value and _number(compare.operands[1]) == 0
+    return compare.operands[0] == value and integer_of(compare.operands[1]) == 0
 
 
 def _after_clamp(clamp: Any) -> int | None:
@@ -126,20 +127,9 @@ def _after_clamp(clamp: Any) -> int | None:
     dim = position_dim(value)
     if dim is None:
         return None
-    bounds = _number(low), _number(high)
+    bounds = integer_of(low), integer_of(high)
     last = value.type.get_dim_size(dim) - 1
     return dim if bounds[0] is not None and bounds[1] is not None and bounds[0] <= 0 and bounds[1] >= last else None
-
-
-def _number(value: Any) -> int | None:
-    """Returns the integer that all elements of a constant, or of a broadcast of one, have; None if it is unknown."""
-    while (broadcast := defining_op(value, "stablehlo.broadcast_in_dim")) is not None:
-        value = broadcast.operands[0]
-    constant = defining_op(value, "stablehlo.constant", "sdy.constant")
-    elements = None if constant is None else constant.attributes["value"]
-    if not isinstance(elements, ir.DenseIntElementsAttr) or not elements.is_splat:
-        return None
-    return int(elements.get_splat_value().value)
 
 
 def _after_broadcast(broadcast: Any) -> int | None:

@@ -13,7 +13,7 @@ from mlir_shard.ir.values import defining_op, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
 from mlir_shard.rules.registry import has_static_shapes
 from mlir_shard.rules.stablehlo.layout import reshape_with_minor
-from mlir_shard.transforms.accumulations import LOOP, terminator
+from mlir_shard.transforms.accumulations import LOOP, last_op
 
 _RESHAPE = "stablehlo.reshape"
 _SLICE, _UPDATE = "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"
@@ -90,7 +90,7 @@ def _written_dim(value: Any) -> int | None:
     if loop is None:
         return None
     number, body = ir.OpResult(value).result_number, loop.regions[1].blocks[0]
-    update = defining_op(terminator(body).operands[number], _UPDATE)
+    update = defining_op(last_op(body).operands[number], _UPDATE)
     if update is None or update.operands[0] != body.arguments[number]:
         return None
     return _single_dim(value.type.shape, update.operands[1].type.shape)

@@ -12,8 +12,9 @@ from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.ir.values import defining_op, uses_of
 from mlir_shard.passes.registry import FunctionPass, register
-from mlir_shard.rules.computed_bodies import is_zero
-from mlir_shard.transforms.accumulations import LOOP, Counter, counters, integer_of, terminator
+from mlir_shard.rules.computed_bodies import integer_of
+from mlir_shard.transforms.accumulations import LOOP, Counter, counters, last_op
+from mlir_shard.transforms.normalize.batching_indices import is_negative
 
 _SLICE, _RETURN = "stablehlo.dynamic_slice", "stablehlo.return"
 
@@ -57,7 +58,7 @@ def _blocks_of(loop: Any, number: int, known: dict[Any, Counter]) -> list[tuple[
     argument, found = body.arguments[number], []
     if uses_of(condition.arguments[number]) or uses_of(loop.results[number]):
         return []
-    if terminator(body).operands[number] != argument:
+    if last_op(body).operands[number] != argument:
         return []
     for user, place in uses_of(argument):
         block = _block(user, known) if user.name == _SLICE and place == 0 else None
@@ -78,11 +79,8 @@ def _block(op: Any, known: dict[Any, Counter]) -> _Block | None:
     # JAX adds the size of the dimension to a start that is negative.
     choice = defining_op(start, "stablehlo.select")
     if choice is not None:
-        compare = defining_op(choice.operands[0], "stablehlo.compare")
         start = choice.operands[2]
-        if compare is None or "LT" not in str(compare.attributes["comparison_direction"]):
-            return None
-        if compare.operands[0] != start or not is_zero(compare.operands[1]):
+        if not is_negative(choice.operands[0], start):
             return None
     product = defining_op(start, "stablehlo.multiply")
     if product is None:
