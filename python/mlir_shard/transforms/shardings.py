@@ -160,14 +160,15 @@ def set_shardings(function: Any, side: Side, shardings: Sequence[TensorSharding 
 def replace_shardings(function: Any, side: Side, replaced: Callable[[TensorSharding, Any], TensorSharding]) -> bool:
     """Replaces the sharding of each argument or result that has one by `replaced` of the sharding and the type.
 
-    `replaced` is called once for each distinct sharding and type. Returns whether a sharding has changed.
+    `replaced` is called once for each distinct sharding and type, in their order. Returns whether a sharding has
+    changed.
     """
     numbers, attributes, numbers_of_types, types = signature_column(function, _NATIVE[side], sdy.SHARDING)
     known = list(map(sdy.sharding_or_none, attributes))
     pairs = list(zip(numbers, numbers_of_types, strict=True))
     new: dict[tuple[int, int], TensorSharding | None] = {}
     is_changed = False
-    for number, type_ in set(pairs):
+    for number, type_ in dict.fromkeys(pairs):
         old = known[number] if number >= 0 else None
         new[number, type_] = now = None if old is None else replaced(old, types[type_])
         is_changed = is_changed or now != old

@@ -1,4 +1,5 @@
-// RUN: shard-opt %s --sdy-update-non-divisible-input-output-shardings | FileCheck %s
+// RUN: shard-opt %s --split-input-file --sdy-update-non-divisible-input-output-shardings | FileCheck %s --check-prefixes=CHECK,PREFIX
+// RUN: shard-opt %s --split-input-file --sdy-update-non-divisible-input-output-shardings=common-grid=true | FileCheck %s --check-prefix=GRID
 
 sdy.mesh @mesh = <["x"=4, "y"=6]>
 
@@ -41,4 +42,18 @@ func.func @collectives(%a: tensor<7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   %0 = sdy.all_reduce {"y"} %a out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
   %1 = sdy.all_gather [{"x"}] %b out_sharding=<@mesh, [{}]> : tensor<8xf32>
   return %0, %1 : tensor<7xf32>, tensor<8xf32>
+}
+
+// -----
+
+// With `common-grid`, the second tensor is replicated: no grid has axes for sub-axes of sizes 2 and 3.
+
+sdy.mesh @mesh = <["x"=6, "y"=4]>
+
+// PREFIX: func.func @sub_axes(%arg0: tensor<8xf32> {{.*}}[{"x":(1)2}]{{.*}}, %arg1: tensor<9xf32> {{.*}}[{"x":(1)3}]
+// GRID: func.func @sub_axes(%arg0: tensor<8xf32> {{.*}}[{"x":(1)2}]{{.*}}, %arg1: tensor<9xf32> {{.*}}[{}]{{.*}}, %arg2: tensor<6xf32> {{.*}}[{"y":(1)2}]
+func.func @sub_axes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                    %b: tensor<9xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                    %c: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
+  return
 }

@@ -23,3 +23,17 @@ func.func @main(
   %1 = sdy.reshard %b <@mesh, [{"y"}, {"x"}]> : tensor<24x24xf32>
   return %0, %1 : tensor<24x24xf32>, tensor<24x24xf32>
 }
+
+// -----
+
+// Arguments of StableHLO's local programs have even shards, along sub-axes of one grid too.
+
+sdy.mesh @mesh = <["x"=6]>
+
+// LOCAL: func.func @sub_axes(%arg0: tensor<4xf32>, %arg1: tensor<9xf32>) -> (tensor<4xf32>, tensor<9xf32>)
+func.func @sub_axes(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                    %b: tensor<9xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<9xf32>) {
+  %0 = stablehlo.tanh %a : tensor<8xf32>
+  %1 = stablehlo.tanh %b : tensor<9xf32>
+  return %0, %1 : tensor<8xf32>, tensor<9xf32>
+}

@@ -17,6 +17,7 @@ from mlir_shard.transforms.verified_repetition import verify_repetition
 # Run before reshards are inserted, and again after.
 _WITHOUT_EMPTY = "shard-fold-empty-tensors"
 _MESHES = "shard-unify-meshes,shard-exchange-between-meshes"
+_EVEN = step("sdy-update-non-divisible-input-output-shardings", common_grid=True)
 
 
 @register_pipeline("shard-spmdize", "Converts a fully sharded module to the local program")
@@ -62,7 +63,7 @@ def shard_spmdize(
         "shard-check-annotations",
         _MESHES,
         _WITHOUT_EMPTY,
-        *(["sdy-update-non-divisible-input-output-shardings"] if collectives == "stablehlo" else []),
+        *([_EVEN] if collectives == "stablehlo" else []),
         "shard-rotate-shards",
         explicit,
         step("canonicalize", enable_patterns=(*reshard.EXACT, reshard.BACK)),

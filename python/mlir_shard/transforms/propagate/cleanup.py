@@ -36,6 +36,7 @@ from mlir_shard.sharding import AxisRef, DimensionSharding, Mesh, TensorSharding
 from mlir_shard.sharding.tensor import mesh_of
 from mlir_shard.transforms import debug_record
 from mlir_shard.transforms.call_graph import has_body, main_function
+from mlir_shard.transforms.common_grid import CommonGrid
 from mlir_shard.transforms.constant_expressions import expression_kind
 from mlir_shard.transforms.data_flow_edges import (
     EDGE,
@@ -266,11 +267,14 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
     prefix of its axes that divides it evenly, so that callers do not have to pad tensors. The last axis may become a
     sub-axis.
 
-    Operands and results of collectives of sdy keep their shardings, by reshards.
+    Operands and results of collectives of sdy keep their shardings, by reshards. With `common-grid`, the prefixes are
+    shorter where sub-axes would have no common grid, as those of sizes 2 and 3 of an axis of size 6.
     """
 
     name = "sdy-update-non-divisible-input-output-shardings"
     summary = "Makes the shardings of inputs and outputs divide their dimensions evenly"
+
+    common_grid: bool = option(False, "split axes of a mesh only such that one grid has all sub-axes of the module")
 
     def run(self, op: Any) -> bool:
         with kept_collectives(op):
@@ -278,11 +282,12 @@ class UpdateNonDivisibleInputOutputShardings(ModulePass):
 
     def _make_even(self, op: Any) -> bool:
         meshes = sdy.meshes(op)
+        grid = CommonGrid.of(op) if self.common_grid else None
         is_changed = False
 
         @cache
         def even_of(sharding: TensorSharding, type_: Any) -> TensorSharding:
-            return _even(sharding, shape_of(type_), meshes)
+            return _even(sharding, shape_of(type_), meshes, grid)
 
         def evenly(shardings: Sequence[TensorSharding], values: Sequence[Any]) -> list[TensorSharding]:
             return [even_of(sharding, value.type) for sharding, value in zip(shardings, values, strict=True)]
@@ -318,28 +323,41 @@ def _is_unsharded(attribute: Any) -> bool:
     return attribute is None or all(sharding.is_fully_replicated for sharding in attribute.value.shardings)
 
 
-def _even(sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh]) -> TensorSharding:
+def _even(
+    sharding: TensorSharding, shape: Sequence[int], meshes: Mapping[str, Mesh], grid: CommonGrid | None
+) -> TensorSharding:
     # Dynamic sizes are negative, and only tensors have sizes.
     if len(shape) != sharding.rank or any(size < 0 for size in shape):
         return sharding
     mesh = mesh_of(sharding, meshes)
     if mesh is None:
         return sharding
-    dims = tuple(_even_dim(dim, size, mesh) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
+    dims = tuple(_even_dim(dim, size, mesh, grid) for dim, size in zip(sharding.dim_shardings, shape, strict=True))
     return sharding if dims == sharding.dim_shardings else replace(sharding, dim_shardings=dims)
 
 
-def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh) -> DimensionSharding:
-    """Returns the longest prefix of the axes that divides a dimension of this size; the last may become a sub-axis."""
+def _even_dim(dim: DimensionSharding, size: int, mesh: Mesh, grid: CommonGrid | None) -> DimensionSharding:
+    """Returns the longest prefix of the axes that divides a dimension of this size; the last may become a sub-axis.
+
+    If `grid` is given, it gets the sub-axis, which is smaller if no grid has it otherwise.
+    """
     if size % dim.sharded_size(mesh) == 0:
         return dim
     axes: list[AxisRef] = []
     for axis in dim.axes:
         whole = axis.size(mesh)
         part = gcd(whole, size)
+        if grid is not None and part < whole:
+            parts = (one for one in range(part, 1, -1) if part % one == 0)
+            part = next((one for one in parts if grid.take(mesh, (_sub_axis(axis, one),))), 1)
         if part > 1:
-            axes.append(axis if part == whole else AxisRef.sub(axis.name, axis.pre_size, part))
+            axes.append(axis if part == whole else _sub_axis(axis, part))
         if part < whole:
             break
         size //= part
     return DimensionSharding(tuple(axes), dim.is_closed)
+
+
+def _sub_axis(axis: AxisRef, size: int) -> AxisRef:
+    """Returns the first sub-axis of this size of an axis or sub-axis."""
+    return AxisRef.sub(axis.name, axis.pre_size, size)

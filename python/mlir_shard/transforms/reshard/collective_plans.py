@@ -14,7 +14,7 @@ from mlir_shard.resharding.operator.common_axes import is_on_one_device, mesh_of
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import Mesh, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, sort_and_merge
-from mlir_shard.transforms.reshard.common_grid import CommonGrid
+from mlir_shard.transforms.common_grid import CommonGrid
 from mlir_shard.transforms.reshard.planned_collectives import Collective, PlannedCollectives, Problem, collective_of
 
 Shape = tuple[int | None, ...]

@@ -18,11 +18,11 @@ from mlir_shard.resharding.cost.cost_model import CostModel, Objective
 from mlir_shard.resharding.planner import shared_planner
 from mlir_shard.resharding.sharding_steps import ReshardError
 from mlir_shard.sharding import ReductionOp
+from mlir_shard.transforms.common_grid import common_grid
 from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers, remarks_above
 from mlir_shard.transforms.insertion import REDUCTION_CODES
 from mlir_shard.transforms.reshard.collective_plans import CollectivePlans, OptimalPlans
-from mlir_shard.transforms.reshard.common_grid import common_grid
 from mlir_shard.transforms.reshard.gathered_operands import note_detour
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE, PlannedCollectives, build
 from mlir_shard.transforms.shardings import listed_meshes

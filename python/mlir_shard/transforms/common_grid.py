@@ -25,6 +25,16 @@ class CommonGrid:
     def __init__(self) -> None:
         self._used: dict[Hashable, Axes] = {}
 
+    @staticmethod
+    def of(module: Any) -> CommonGrid:
+        """Returns the grid of the shardings in a module."""
+        grid, meshes = CommonGrid(), sdy.meshes(module)
+        for sharding in shardings_in(module):
+            mesh = mesh_of(sharding, meshes)
+            if mesh is not None and not mesh.is_maximal:
+                grid.take(mesh, sharding.used_axes)
+        return grid
+
     def take(self, mesh: Mesh, axes: Iterable[AxisRef]) -> bool:
         """Adds axes of a mesh if a grid has them and all earlier ones; returns whether it has."""
         # Meshes that differ only in the order of their devices have one grid.
@@ -42,14 +52,5 @@ class CommonGrid:
 
 def common_grid(op: Any) -> CommonGrid:
     """Returns the grid of the module around `op`, which the functions of a run share."""
-
-    def of_module() -> CommonGrid:
-        grid, module = CommonGrid(), sdy.enclosing_module(op)
-        meshes = sdy.meshes(module)
-        for sharding in shardings_in(module):
-            mesh = mesh_of(sharding, meshes)
-            if mesh is not None and not mesh.is_maximal:
-                grid.take(mesh, sharding.used_axes)
-        return grid
-
-    return shared(CommonGrid, of_module)
+    module = sdy.enclosing_module(op)
+    return shared((CommonGrid, module), lambda: CommonGrid.of(module))
