@@ -7,7 +7,7 @@ A pass computes the new value of each distinct attribute or type once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -259,7 +259,7 @@ def block_count(op: Any) -> int:
     return _editor().block_count(op.operation._CAPIPtr)
 
 
-def clone_with(op: Any, values: dict[Any, Any]) -> Any:
+def clone_with(op: Any, values: MutableMapping[Any, Any]) -> Any:
     """Clones an op at the insertion point, with the operands of the op and of the ops inside it mapped by `values`.
 
     The results of the clone are added to `values`.

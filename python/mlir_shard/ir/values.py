@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from mlir_shard.host import ir
@@ -31,7 +31,9 @@ def has_one_use(value: Any) -> bool:
 
 def users(value: Any) -> list[Any]:
     """Returns the operations that use `value`, without duplicates, in no particular order."""
-    return list(dict.fromkeys(use.owner.operation for use in value.uses))
+    # The hash of an operation takes time for each of its operands.
+    found = [user for user, _ in groupby(use.owner.operation for use in value.uses)]
+    return found if len(found) < 2 else list(dict.fromkeys(found))
 
 
 Use = tuple[Any, int]

@@ -15,6 +15,7 @@ from mlir_shard.dialects.data_flow import shardable_value
 from mlir_shard.dialects.data_flow_edges import Boundary
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.sharding import TensorShardingPerValue
+from mlir_shard.transforms.communication import shard_hoist_collectives
 
 MANY = 40
 TYPE = "tensor<8x6xf32>"
@@ -112,6 +113,31 @@ def test_propagated_shardings_are_attached_at_once(
     (op,) = operations_named(module.operation, name)
     assert all(len(op.attributes[one].value) == MANY for one in attributes)
     assert printed[MANY] <= len(attributes)
+
+
+def loop() -> str:
+    """Returns a function with a loop that carries many values, and reduces each of them in the loop."""
+    carried = ", ".join(f"%i{number} = %p{number}" for number in range(MANY))
+    reduced = "\n".join(f"        %t{n} = shard.all_reduce %i{n} on @grid : {TYPE} -> {TYPE}" for n in range(MANY))
+    arguments = ", ".join(f"%p{number}: {TYPE}" for number in range(MANY))
+    return f"""shard.grid @grid(shape = 2)
+    func.func @main({arguments}, %n: index) -> ({types(MANY)}) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %s:{MANY} = scf.for %k = %c0 to %n step %c1 iter_args({carried}) -> ({types(MANY)}) {{
+        {reduced}
+        scf.yield {values("t")} : {types(MANY)}
+      }}
+      return {values("s", "#")} : {types(MANY)}
+    }}"""
+
+
+def test_the_values_of_a_loop_are_read_once_for_its_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = mlir_shard.parse(loop(), mlir_shard.create_context())
+    read, carried = [], shard_hoist_collectives._carried
+    monkeypatch.setattr(shard_hoist_collectives, "_carried", lambda op: read.append(op) or carried(op))
+    mlir_shard.run(module, "builtin.module(shard-hoist-collectives)")
+    assert len(read) == 1
 
 
 def test_the_edges_of_results_are_not_listed_for_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from mlir_shard.dialects.data_flow import ancestors
@@ -36,7 +38,7 @@ class LoopInvariants:
         needed: dict[Any, None] = {}
         if not self._is_invariant_op(op, needed):
             return None
-        made, copy = dict(self._outside), None
+        made, copy = ChainMap({}, self._outside), None
         with ir.InsertionPoint(self._loop):
             for one in needed:
                 copy = clone_with(one, made)
@@ -114,14 +116,16 @@ class HoistCollectives(ModulePass):
         if not operations_named(op, *sorted(LOOPS)):
             return False
         collectives = operations_named_in_post_order(op, *sorted(COLLECTIVES - _KEPT))
-        changed = [is_of_values(collective) and _hoist(collective) for collective in collectives]
+        # The hash of a loop changes with its operands.
+        invariants = cache(LoopInvariants)
+        changed = [is_of_values(collective) and _hoist(collective, invariants) for collective in collectives]
         return any(changed)
 
 
-def _hoist(collective: Any) -> bool:
+def _hoist(collective: Any, invariants: Callable[[Any], LoopInvariants]) -> bool:
     """Moves a collective out of as many of the loops around it as possible; returns whether it was moved."""
     is_changed, left = False, collective
     while left is not None and left.parent.name in LOOPS:
-        left = LoopInvariants(left.parent.operation).hoist(left)
+        left = invariants(left.parent.operation).hoist(left)
         is_changed |= left is not None
     return is_changed
