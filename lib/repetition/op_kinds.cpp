@@ -142,17 +142,34 @@ void OpKinds::addNeighbours(MlirOperation op, Key &key) {
 std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation root,
                                                const std::vector<std::string> &names,
                                                const std::vector<std::string> &definers, std::intptr_t count,
-                                               bool once) {
+                                               bool once, const std::vector<std::string> &through) {
   const std::vector<const void *> wanted = identifiers(capi, root, names);
   const std::vector<const void *> wantedDefiners = identifiers(capi, root, definers);
+  const std::vector<const void *> wantedThrough = identifiers(capi, root, through);
   std::vector<MlirOperation> found;
+  std::vector<MlirValue> left;
   eachBelow(capi, root, false, [&](MlirOperation op) {
     if (!contains(wanted, capi.mlirOperationGetName(op).pointer) || capi.mlirOperationGetNumOperands(op) < count)
       return;
     const auto isResult = [&](std::intptr_t i) {
-      const MlirValue operand = capi.mlirOperationGetOperand(op, i);
-      return !(once && !isUsedOnce(capi, operand)) && !capi.mlirValueIsABlockArgument(operand) &&
-             contains(wantedDefiners, capi.mlirOperationGetName(capi.mlirOpResultGetOwner(operand)).pointer);
+      left.assign({capi.mlirOperationGetOperand(op, i)});
+      if (once && !isUsedOnce(capi, left.front()))
+        return false;
+      while (!left.empty()) {
+        const MlirValue value = left.back();
+        left.pop_back();
+        if (capi.mlirValueIsABlockArgument(value))
+          continue;
+        const MlirOperation definer = capi.mlirOpResultGetOwner(value);
+        const void *name = capi.mlirOperationGetName(definer).pointer;
+        if (contains(wantedDefiners, name))
+          return true;
+        // A value with more uses would be visited for each of them.
+        if (contains(wantedThrough, name) && isUsedOnce(capi, value))
+          for (std::intptr_t j = 0, operands = capi.mlirOperationGetNumOperands(definer); j < operands; ++j)
+            left.push_back(capi.mlirOperationGetOperand(definer, j));
+      }
+      return false;
     };
     bool isFound = count > 0;
     for (std::intptr_t i = 0; i < count; ++i)

@@ -50,10 +50,10 @@ private:
 
 // Returns the operations under `root`, in pre-order, that have a name in `names` and whose first `count` operands (at
 // least one operand if `count` is 0) are results of operations with a name in `definers`, and have no other use if
-// `once` is set.
+// `once` is set. Between them may be operations with a name in `through`, whose results are used once.
 std::vector<MlirOperation> operationsOfResults(const Capi &capi, MlirOperation root,
                                                const std::vector<std::string> &names,
                                                const std::vector<std::string> &definers, std::intptr_t count,
-                                               bool once);
+                                               bool once, const std::vector<std::string> &through);
 
 } // namespace mlir_shard

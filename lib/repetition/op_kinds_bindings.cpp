@@ -48,8 +48,9 @@ public:
   }
 
   std::vector<Capsule> ofResults(const Capsule &root, const std::vector<std::string> &names,
-                                 const std::vector<std::string> &definers, std::intptr_t count, bool once) const {
-    return host.capsules(operationsOfResults(capi, host.operation(root), names, definers, count, once));
+                                 const std::vector<std::string> &definers, std::intptr_t count, bool once,
+                                 const std::vector<std::string> &through) const {
+    return host.capsules(operationsOfResults(capi, host.operation(root), names, definers, count, once, through));
   }
 
   bool dropRepeated(const OpKinds &kinds, const std::vector<std::int32_t> &groups) const {
@@ -115,9 +116,9 @@ void defineOpKinds(py::module_ &module) {
       .def("operations", &KindReader::operations, py::arg("kinds"), py::arg("wanted"),
            "The operations whose kind is wanted.")
       .def("of_results", &KindReader::ofResults, py::arg("op"), py::arg("names"), py::arg("definers"), py::arg("count"),
-           py::arg("once"),
-           "The operations of a name whose first operands are each a result, used once where that is asked for, of one of\n"
-           "the `definers`.")
+           py::arg("once"), py::arg("through"),
+           "Returns the operations with one of the names whose first operands are each a result of one of the `definers`,\n"
+           "with `once` used once, also through operations whose names are in `through` and whose results are used once.")
       .def("drop_repeated", &KindReader::dropRepeated, py::arg("kinds"), py::arg("groups"),
            "Replaces operations by earlier ones with the same operands, in their block or one around it, of the same\n"
            "group, which `groups` has for each kind: -1 for those to leave, -2 for what no other is equal to, -3 for\n"

@@ -105,9 +105,19 @@ class OpKinds:
 
 
 def operations_of_results(
-    root: Any, names: Sequence[str], definers: Sequence[str], count: int = 1, *, once: bool = False
+    root: Any,
+    names: Sequence[str],
+    definers: Sequence[str],
+    count: int = 1,
+    *,
+    once: bool = False,
+    through: Sequence[str] = (),
 ) -> list[Any]:
     """Returns the operations below `root` that have one of the names and whose first `count` operands, or for 0 any
     operand, are results of operations that have one of the names `definers`, with `once` results that are used once; in
-    pre-order."""
-    return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count, once))
+    pre-order.
+
+    Between a result and the operand may be operations that have one of the names `through`, whose results are used
+    once.
+    """
+    return _operations(_reader().of_results(root.operation._CAPIPtr, names, definers, count, once, through))

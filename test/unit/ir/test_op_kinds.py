@@ -139,6 +139,28 @@ def test_operations_of_results(once: bool, operands: int, count: int) -> None:
     assert len(operations_of_results(module.operation, ["arith.addf"], ["math.exp"], operands, once=once)) == count
 
 
+@pytest.mark.parametrize(("through", "count"), [([], 0), (["math.sin"], 1), (["math.sin", "arith.mulf"], 2)])
+def test_operations_of_results_of_other_operations(through: list[str], count: int) -> None:
+    module = _module(
+        """
+      %0 = math.exp %a : tensor<4xf32>
+      %1 = math.sin %0 : tensor<4xf32>
+      %2 = math.sin %1 : tensor<4xf32>
+      %3 = arith.mulf %b, %0 : tensor<4xf32>
+      %4 = math.sin %0 : tensor<4xf32>
+      %5 = math.cos %4 : tensor<4xf32>
+      %6 = math.sin %4 : tensor<4xf32>
+      arith.addf %2, %b : tensor<4xf32>
+      arith.addf %3, %b : tensor<4xf32>
+      arith.addf %5, %b : tensor<4xf32>
+      arith.addf %6, %b : tensor<4xf32>"""
+    )
+
+    found = operations_of_results(module.operation, ["arith.addf"], ["math.exp"], once=True, through=through)
+
+    assert len(found) == count
+
+
 def _merge(body: str, may_wait: Callable[[str], bool]) -> str:
     module = _module(body)
     kinds = OpKinds(module.operation, "test.sum")

@@ -77,9 +77,10 @@ class SinkReductions(ModulePass):
         changed: dict[Any, Any] = {}
         for one in kinds.where(_has_only_reduction):
             _sink_below_reductions(one, changed)
-        for one in operations_of_results(op, ADDITIONS, (*REDUCES, *LINEAR), 0, once=True):
+        for one in operations_of_results(op, ADDITIONS, REDUCES, 0, once=True, through=LINEAR):
             _sink_below_zero(one, changed)
-        additions = operations_of_results(op, ADDITIONS, (*REDUCES, *LINEAR, _DOT), 2, once=True)
+        sums = (*REDUCES, *GATHERS)
+        additions = operations_of_results(op, ADDITIONS, sums, 2, once=True, through=(*LINEAR, _DOT))
         _Sums(CommunicationReader(op), op, changed).sink_all(additions)
         return Changes(list(changed.values())) if changed else False
 
