@@ -8,6 +8,7 @@ from math import prod
 from random import Random
 
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
+from mlir_shard.resharding.operator.op_form import OpForm
 from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, axes_of_factors
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
@@ -39,12 +40,12 @@ def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 
     shardings = tuple(_sharding(random, mesh, len(factors)) for factors in tensors)
     shapes = (tuple(factor_sizes[factor] for factor in factors) for factors in tensors)
     tensors_of_op = tuple(OpTensor(shape, 4) for shape in shapes)
-    return OpProblem(rule, shardings, tensors_of_op, mesh, indexes=random.random() < 0.25)
+    return OpProblem(OpForm(rule, shardings, mesh), rule, tensors_of_op, indexes=random.random() < 0.25)
 
 
 def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
     """Returns the axes that Shardy's heuristic chooses for each factor."""
-    return axes_of_factors(sharded_op(problem), ("m", problem.mesh))
+    return axes_of_factors(sharded_op(problem), ("m", problem.form.mesh))
 
 
 def sharded_op(problem: OpProblem) -> ShardedOp:
@@ -52,7 +53,7 @@ def sharded_op(problem: OpProblem) -> ShardedOp:
     count = len(problem.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
     kind = OpKind.INDEXING if problem.indexes else OpKind.OTHER
-    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes, kind)
+    return ShardedOp(problem.rule, problem.form.shardings[:count], problem.form.shardings[count:], sizes, kind)
 
 
 def _some_factors(random: Random, count: int) -> list[int]:

@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-from math import prod
 from random import Random
 
 import pytest
 from resharding.every_layout import mesh_of
-from resharding.random_ops import random_problem
+from resharding.random_ops import random_problem, sharded_op
 
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
-from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import OpKind, ShardedOp, reshards_around
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price
 from mlir_shard.resharding.tensor_layout import TensorLayout
@@ -50,13 +48,6 @@ def outer(*shardings: TensorSharding | None) -> ShardedOp:
 def around(op: ShardedOp, prices: CountedPrices | None = None) -> PricedReshards:
     cheapest = CheapestReshards(prices or PlannedPrices())
     return cheapest.around(op, TENSORS, ReductionOp.SUM, MESHES)
-
-
-def asked(problem: OpProblem) -> ShardedOp:
-    count = len(problem.rule.operand_mappings)
-    sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
-    kind = OpKind.INDEXING if problem.indexes else OpKind.OTHER
-    return ShardedOp(problem.rule, problem.shardings[:count], problem.shardings[count:], sizes, kind)
 
 
 def test_the_cheaper_one() -> None:
@@ -167,7 +158,7 @@ def test_all_tensors_end_up_along_the_same_axes() -> None:
     random = Random(3)
     for _ in range(40):
         problem = random_problem(random, MESH)
-        op = asked(problem)
+        op = sharded_op(problem)
         found = CheapestReshards(PlannedPrices()).around(op, problem.tensors, ReductionOp.SUM, MESHES)
         assert found.cost is not None
         if found.reshards is None:

@@ -21,9 +21,9 @@ from mlir_shard.resharding.operator.op_assignment import (
     CandidateSearch,
     OpAssignment,
     cheapest_assignment,
-    grid_of,
 )
 from mlir_shard.resharding.operator.op_cost import OpCosts
+from mlir_shard.resharding.operator.op_form import OpForm
 from mlir_shard.resharding.operator.op_problem import OpProblem
 from mlir_shard.resharding.operator.op_reshards import reshards_to
 from mlir_shard.resharding.operator.reshard_prices import OpTensor, PlannedPrices, Price, Reshardings
@@ -47,7 +47,7 @@ def cheapest(problem: OpProblem, rates: DeviceRates | None = None) -> OpAssignme
 
 def every_assignment(problem: OpProblem) -> Iterator[AxesPerFactor]:
     """Yields all assignments of full axes to factors, in any order, with even shards, that shardings can express."""
-    mesh, rule = problem.mesh, problem.rule
+    mesh, rule = problem.form.mesh, problem.rule
     axes = [AxisRef(name) for name in mesh.axis_names]
     lists: list[Axes] = [one for count in range(len(axes) + 1) for one in permutations(axes, count)]
 
@@ -78,7 +78,7 @@ def problem_of(rule: OpShardingRule, mesh: Mesh, *dims: tuple[Axes, ...], elemen
                 size *= rule.factor_sizes[factor]
             shape.append(size)
         tensors.append(OpTensor(tuple(shape), element_size))
-    return OpProblem(rule, shardings, tuple(tensors), mesh)
+    return OpProblem(OpForm(rule, shardings, mesh), rule, tuple(tensors))
 
 
 def matmul(rows: int, columns: int, contracted: int) -> OpShardingRule:
@@ -99,7 +99,7 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
             continue
         costs = costs_of(problem)
         best = min(map(costs.cost, every_assignment(problem)))
-        used = {axis.name for sharding in problem.shardings if sharding for axis in sharding.used_axes}
+        used = {axis.name for sharding in problem.form.shardings if sharding for axis in sharding.used_axes}
         found = cheapest(problem)
         assert found.is_exact
         if used == {"a", "b"}:
@@ -111,8 +111,8 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
 def agreeing(problem: OpProblem, axes: AxesPerFactor) -> OpProblem:
     """Returns the op with all its tensors sharded along these axes of the factors."""
     projection = ShardingProjection.of_factors(axes, problem.rule)
-    operands, results = projection.to_shardings(problem.rule, problem.mesh, problem.mesh)
-    return replace(problem, shardings=(*operands, *results))
+    operands, results = projection.to_shardings(problem.rule, problem.form.mesh, problem.form.mesh)
+    return replace(problem, form=replace(problem.form, shardings=(*operands, *results)))
 
 
 def test_the_axes_that_all_tensors_keep_are_the_ones_chosen_whatever_the_sizes() -> None:
@@ -123,13 +123,13 @@ def test_the_axes_that_all_tensors_keep_are_the_ones_chosen_whatever_the_sizes()
         if random.random() < 0.5:
             problem = agreeing(problem, random.choice(list(every_assignment(problem))))
         costs = costs_of(problem)
-        kept, rule = problem.kept_axes(), problem.rule
+        kept, rule = problem.form.kept_axes, problem.rule
         stays = cheapest(problem).stays and not rule.permutation_factors
         if kept is not None:
             assert kept == costs.known
             assert costs.compute.cost_if_least(kept, 0.0, costs.move_latency) == costs.known_if_least()
             sizes = tuple(2 * size for size in rule.factor_sizes)
-            assert replace(problem, rule=replace(rule, factor_sizes=sizes)).kept_axes() == kept
+            assert replace(problem.form, rule=replace(rule, factor_sizes=sizes)).kept_axes == kept
         assert kept is not None or not stays
         numbers[stays] += 1
     assert min(numbers.values()) > 50
@@ -167,7 +167,7 @@ def test_an_op_that_stays_is_not_resharded_around() -> None:
         op = sharded_op(problem)
         reshards = reshards_to(op, found.axes_per_factor, ("m", mesh), {"m": mesh})
         assert reshards == reshards_to(
-            op, found.axes_per_factor, ("m", mesh), {"m": mesh}, (problem.rule, problem.projection)
+            op, found.axes_per_factor, ("m", mesh), {"m": mesh}, (problem.rule, problem.form.projection)
         )
         if found.stays:
             assert reshards is None
@@ -200,7 +200,7 @@ def test_bounds_are_no_more_than_costs() -> None:
     for _ in range(30):
         problem = random_problem(random, mesh)
         costs = costs_of(problem)
-        search = CandidateSearch(problem, costs, grid_of(problem), MOST_NODES)
+        search = CandidateSearch(problem, costs)
         native = search.native()
         found, _ = native.below(inf, MOST_NODES, 1000)
         for bound, least, numbers in random.sample(found, min(10, len(found))):

@@ -12,6 +12,7 @@ from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
 from mlir_shard.resharding.operator.op_cost import OpCosts
+from mlir_shard.resharding.operator.op_form import OpForm, form_key
 from mlir_shard.resharding.operator.op_problem import ComputeCosts, OpProblem
 from mlir_shard.resharding.operator.op_reshards import (
     OpKind,
@@ -43,6 +44,38 @@ class PricedReshards:
     resharding_operands: tuple[float, ...] = ()
 
 
+class _Form:
+    """The form of an op on its mesh, and the reshards around ops of the form, by the axes of their factors."""
+
+    def __init__(self, form: OpForm, mesh: MeshAndRef) -> None:
+        self.form, self.mesh = form, mesh
+        self.meshes = dict(form.meshes)
+        self.by_factor = form.rule, form.projection
+        self._reshards: dict[AxesPerFactor, OpReshards | None] = {}
+
+    @staticmethod
+    def of(op: ShardedOp, listed: tuple[tuple[str, Mesh], ...]) -> _Form | None:
+        """Returns the form of an op; None if the mesh is empty or shardings have unreduced axes or no common mesh."""
+        shardings = (*op.operands, *op.results)
+        found = op_mesh(shardings, dict(listed))
+        if found is None or found[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
+            return None
+        rule = op.rule if op.reducible else with_unshardable_reductions(op.rule)
+        return _Form(OpForm(rule, shardings, found[1], listed), found)
+
+    def problem(self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp) -> OpProblem:
+        """Returns the problem of an op of the form."""
+        rule = op.rule if op.reducible else with_unshardable_reductions(op.rule)
+        return OpProblem(self.form, rule, tensors, reduction, op.windows, op.kind is OpKind.INDEXING, op.summands)
+
+    def reshards(self, op: ShardedOp, axes_per_factor: AxesPerFactor) -> OpReshards | None:
+        """Returns the reshards around an op of the form that give its tensors these axes."""
+        if axes_per_factor not in self._reshards:
+            found = reshards_to(op, axes_per_factor, self.mesh, self.meshes, self.by_factor)
+            self._reshards[axes_per_factor] = found
+        return self._reshards[axes_per_factor]
+
+
 class CheapestReshards:
     """Chooses the reshards around ops, by their cost and by how fast devices compute.
 
@@ -52,7 +85,7 @@ class CheapestReshards:
     def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
         self._reshardings = Reshardings(prices)
         self._rates = DeviceRates() if rates is None else rates
-        self._kept_axes: dict[Hashable, AxesPerFactor | None] = {}
+        self._forms: dict[Hashable, _Form | None] = {}
         self._cached_around = lru_cache(maxsize=MOST_CACHED)(self._around)
 
     def around(
@@ -69,35 +102,36 @@ class CheapestReshards:
     def _around(
         self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp, listed: tuple[tuple[str, Mesh], ...]
     ) -> PricedReshards:
-        meshes = dict(listed)
-        found = op_mesh((*op.operands, *op.results), meshes)
-        problem = None if found is None else _problem(op, tensors, reduction, found, meshes)
-        if found is None or problem is None:
-            return PricedReshards(reshards_around(op, meshes, full=True))
+        form = self._form(op, listed)
+        if form is None or any(size < 0 for tensor in tensors for size in tensor.shape):
+            return PricedReshards(reshards_around(op, dict(listed), full=True))
+        problem = form.problem(op, tensors, reduction)
         cost = self._cost_if_kept(problem)
         if cost is not None:
             return PricedReshards(None, cost, (0.0,) * len(op.operands))
-        if problem.projection.tensors_with_overflow and op.kind is not OpKind.RESHAPE:
-            return PricedReshards(reshards_around(op, meshes, full=True))
-        by_factor = problem.rule, problem.projection
-        costs = OpCosts(problem, axes_of_factors(op, found, by_factor), self._reshardings, self._rates)
+        if form.form.tensors_with_overflow and op.kind is not OpKind.RESHAPE:
+            return PricedReshards(reshards_around(op, form.meshes, full=True))
+        costs = OpCosts(problem, axes_of_factors(op, form.mesh, form.by_factor), self._reshardings, self._rates)
         try:
             best = cheapest_assignment(problem, costs)
         except ValueError:
-            return PricedReshards(reshards_around(op, meshes, full=True))
+            return PricedReshards(reshards_around(op, form.meshes, full=True))
         if best.stays:
             return PricedReshards(None, best.cost, (0.0,) * len(op.operands))
-        reshards = reshards_to(op, best.axes_per_factor, found, meshes, by_factor)
-        return PricedReshards(reshards, best.cost, _of_operands(op, costs, best))
+        return PricedReshards(form.reshards(op, best.axes_per_factor), best.cost, _of_operands(op, costs, best))
+
+    def _form(self, op: ShardedOp, listed: tuple[tuple[str, Mesh], ...]) -> _Form | None:
+        """Returns the form of an op; None if the mesh is empty or shardings have unreduced axes or no common mesh."""
+        key = form_key(op.rule), op.reducible, op.kind, op.operands, op.results, listed
+        if key not in self._forms:
+            if len(self._forms) >= MOST_CACHED:
+                self._forms.clear()
+            self._forms[key] = _Form.of(op, listed)
+        return self._forms[key]
 
     def _cost_if_kept(self, problem: OpProblem) -> float | None:
         """Returns the cost of an op around which nothing is resharded or reduced, if it is proved minimal, or None."""
-        form = problem.form
-        if form not in self._kept_axes:
-            if len(self._kept_axes) >= MOST_CACHED:
-                self._kept_axes.clear()
-            self._kept_axes[form] = problem.kept_axes()
-        kept = self._kept_axes[form]
+        kept = problem.form.kept_axes
         if kept is None:
             return None
         return ComputeCosts(problem, self._rates).cost_if_least(kept, 0.0, self._reshardings.least_latency)
@@ -123,26 +157,6 @@ class CheapestReshards:
 def shared_cheapest_reshards() -> CheapestReshards:
     """Returns the choices by the planner's prices, with a cache that all programs of the process share."""
     return CheapestReshards(PlannedPrices())
-
-
-def _problem(
-    op: ShardedOp,
-    tensors: tuple[OpTensor, ...],
-    reduction: ReductionOp,
-    on: MeshAndRef,
-    meshes: Mapping[str, Mesh],
-) -> OpProblem | None:
-    """Returns the problem of an op; None if the mesh is empty, shardings have unreduced axes, or sizes are dynamic."""
-    shardings = (*op.operands, *op.results)
-    if on[1].is_empty or any(one is not None and one.unreduced_axes for one in shardings):
-        return None
-    if any(size < 0 for tensor in tensors for size in tensor.shape):
-        return None
-    rule = op.rule if op.reducible else with_unshardable_reductions(op.rule)
-    indexes = op.kind is OpKind.INDEXING
-    return OpProblem(
-        rule, shardings, tensors, on[1], tuple(meshes.items()), reduction, op.windows, indexes, op.summands
-    )
 
 
 def _of_operands(op: ShardedOp, costs: OpCosts, best: OpAssignment) -> tuple[float, ...]:

@@ -15,10 +15,8 @@ from mlir_shard.resharding.grid_search import ROUNDING
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
 from mlir_shard.resharding.operator.op_problem import ComputeCosts, OpProblem
 from mlir_shard.resharding.operator.reshard_prices import Placed, Price, Reshardings, layout_of
-from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding import DimensionSharding, TensorSharding
-from mlir_shard.sharding.axes import Axes, axes_difference, is_strict_prefix, sort_and_merge
-from mlir_shard.sharding.projection import FactorSharding, join_factors
+from mlir_shard.sharding.axes import Axes, is_strict_prefix, sort_and_merge
 
 
 class OpCosts:
@@ -29,13 +27,10 @@ class OpCosts:
         self._reshardings = reshardings
         self.compute = ComputeCosts(problem, rates)
         self.rates = rates
-        self._projection = problem.projection
-        self._with_overflow = problem.projection.tensors_with_overflow
-        self._mappings = problem.rule.tensor_mappings
-        self._own_meshes = problem.own_meshes
+        self._form = problem.form
+        self._mappings = problem.form.rule.tensor_mappings
+        self._factors = problem.form.factors_of
         self._prices: dict[tuple[int, AxesPerFactor], Price] = {}
-        self._dims: dict[tuple[int, int, AxesPerFactor], DimensionSharding] = {}
-        self._factors = [self._factors_of(index) for index in range(len(self._mappings))]
         self.known = known
 
     @property
@@ -60,15 +55,6 @@ class OpCosts:
         It is the latency of the reshards with the known axes if the device computes longer than with these, else 0.
         """
         return self.known_price.latency if compute > self.known_compute else 0.0
-
-    def _factors_of(self, index: int) -> tuple[int, ...]:
-        """Returns the factors that the price of a tensor depends on."""
-        rule = self._problem.rule
-        own = tuple(factor for dim in self._mappings[index].dim_mappings for factor in dim.factor_indices)
-        return own + rule.reduction_factors if self._is_result(index) else own
-
-    def _is_result(self, index: int) -> bool:
-        return index >= len(self._problem.rule.operand_mappings)
 
     def cost(self, axes_per_factor: Sequence[Axes]) -> float:
         """Returns the total cost, in seconds. Raises ValueError if a tensor cannot be sharded along these axes."""
@@ -97,7 +83,7 @@ class OpCosts:
 
     def search(self, index: int, grid: Grid) -> ReshardSearch | None:
         """Returns the search that bounds `tensor_price` by placements on a finest grid; None if it has no bound."""
-        return self._reshardings.search(grid, self._problem.tensors[index]) if self.is_bounded(index) else None
+        return self._reshardings.search(grid, self._problem.tensors[index]) if self._form.is_bounded(index) else None
 
     def tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """Returns the price of resharding an operand before the op, or of reducing and resharding a result after it."""
@@ -106,47 +92,15 @@ class OpCosts:
             self._prices[key] = self._tensor_price(index, axes_per_factor)
         return self._prices[key]
 
-    def sharding(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
-        """Returns the sharding in which the op takes an operand or leaves a result."""
-        tensor = self._projection.tensors[index]
-        dims = tuple(
-            [
-                self.taken_dim(index, dim, tuple([axes_per_factor[factor] for factor in mapping.factor_indices]))
-                for dim, mapping in enumerate(self._mappings[index].dim_mappings)
-            ]
-        )
-        mesh, replicated = self._problem.mesh, tensor.replicated_axes
-        if replicated:
-            # The op may be sharded along axes that the user keeps free in this tensor alone.
-            replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], mesh)
-        return TensorSharding(mesh, dims, replicated, tensor.unreduced_axes, tensor.reduction_op)
-
-    def taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
-        """Returns the sharding of a dimension of a tensor with these axes along the factors of the dimension."""
-        key = index, dim, axes
-        found = self._dims.get(key)
-        if found is None:
-            found = self._dims[key] = self._taken_dim(*key)
-        return found
-
-    def _taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
-        rule, factors = self._problem.rule, self._mappings[index].dim_mappings[dim].factor_indices
-        before = [self._projection.tensors[index].factors[factor] for factor in factors]
-        is_closed = [old is not None and old.is_closed for old in before]
-        if len(factors) == 1:
-            return DimensionSharding(axes[0], is_closed[0])
-        sizes = [rule.factor_sizes[factor] for factor in factors]
-        return join_factors(map(FactorSharding, axes, is_closed), sizes, self._problem.mesh)
-
     def shards(self, index: int, dim: int, taken: DimensionSharding) -> tuple[bool, int, int]:
         """Returns whether a dimension is divisible, the size of a shard after resharding, and the part held before it.
 
         The dimension has to be divisible both in the op's sharding and in the given one. The part is the elements that
         a device has in common with its shard before, 0 if neither list of axes continues the other.
         """
-        own, size = self._problem.shardings[index], self._problem.tensors[index].shape[dim]
+        own, size = self._form.shardings[index], self._problem.tensors[index].shape[dim]
         given = () if own is None else own.dim_shardings[dim].axes
-        old_axes, new_axes = (taken.axes, given) if self._is_result(index) else (given, taken.axes)
+        old_axes, new_axes = (taken.axes, given) if self._form.is_result(index) else (given, taken.axes)
         blocks, new_blocks = self.compute.size(old_axes), self.compute.size(new_axes)
         if size % blocks or size % new_blocks:
             return False, 0, 0
@@ -156,30 +110,18 @@ class OpCosts:
     def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
 
-    def given_axes(self, index: int, dim: int, grid: Grid) -> GridAxes:
-        """Returns the axes of a dimension of a tensor before an operand is resharded, or after a result is.
-
-        Returns an empty tuple for a tensor that changes its mesh.
-        """
-        own = self._problem.shardings[index]
-        return grid.axes(own.dim_shardings[dim].axes) if own is not None and self.is_bounded(index) else ()
-
-    def is_bounded(self, index: int) -> bool:
-        """Returns whether `tensor_price` is bounded: only if the tensor does not change its mesh."""
-        return self._own_meshes[index] == self._problem.mesh
-
     def known_if_least(self) -> float | None:
         """Returns the cost with the known axes if it is proved minimal without a search, else None.
 
         The proof requires that nothing is resharded or reduced, and that the known axes divide operands evenly.
         """
         known = self.known
-        if not all(self._stays(index, known) for index in range(len(self._mappings))):
+        if not all(self._form.stays(index, known) for index in range(len(self._mappings))):
             return None
         return self.compute.cost_if_least(known, self._neighbour_cost(known), self.move_latency)
 
     def _tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
-        if self._stays(index, axes_per_factor):
+        if self._form.stays(index, axes_per_factor):
             return Price()
         tensor = self._problem.tensors[index]
         prices = [
@@ -188,36 +130,23 @@ class OpCosts:
         ]
         return sum(prices, Price())
 
-    def _stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
-        """Returns whether a tensor is neither resharded nor reduced."""
-        if not self.is_bounded(index) or (self._is_result(index) and self._is_reduced(axes_per_factor)):
-            return False
-        if index in self._with_overflow:
-            return False
-        # Without overflow axes, the axes of the factors determine a sharding.
-        factors = self._projection.tensors[index].factors
-        return all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
-
-    def _is_reduced(self, axes_per_factor: Sequence[Axes]) -> bool:
-        return any(axes_per_factor[factor] for factor in self._problem.rule.reduction_factors)
-
     def _changes(self, index: int, axes_per_factor: Sequence[Axes]) -> list[tuple[Placed, Placed, int]]:
         """Returns the successive changes of sharding of a tensor, and for each how many partial sums share it."""
-        problem = self._problem
-        own = problem.shardings[index], self._own_meshes[index]
-        made = self.sharding(index, axes_per_factor), problem.mesh
-        if not self._is_result(index):
+        problem, form = self._problem, self._form
+        own = form.shardings[index], form.own_meshes[index]
+        made = form.taken(index, axes_per_factor), form.mesh
+        if not self._form.is_result(index):
             return [(own, made, 1)]
         reduced = [axis for factor in problem.rule.reduction_factors for axis in axes_per_factor[factor]]
         if not reduced:
             return [(made, own, 1)]
-        unreduced = sort_and_merge(reduced, problem.mesh)
+        unreduced = sort_and_merge(reduced, form.mesh)
         whole = made[0]
         sharding = TensorSharding(
             whole.mesh_or_ref, whole.dim_shardings, whole.replicated_axes, unreduced, problem.reduction
         )
-        partial = sharding, problem.mesh
-        if own[1] == problem.mesh:
+        partial = sharding, form.mesh
+        if own[1] == form.mesh:
             return [(partial, own, problem.summands)]
         return [(partial, made, problem.summands), (made, own, 1)]
 
@@ -240,5 +169,5 @@ class OpCosts:
 
     def _local_bytes(self, index: int, axes_per_factor: Sequence[Axes]) -> int:
         tensor = self._problem.tensors[index]
-        layout = layout_of(self.sharding(index, axes_per_factor), self._problem.mesh, tensor)
+        layout = layout_of(self._form.taken(index, axes_per_factor), self._form.mesh, tensor)
         return prod(layout.local_shape) * tensor.element_size

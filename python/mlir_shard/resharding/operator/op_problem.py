@@ -4,73 +4,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 from mlir_shard.resharding.cost.links import DeviceRates
-from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
+from mlir_shard.resharding.operator.op_form import OpForm
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
-from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axes import Axes, total_size
+from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.layout import block_size
-from mlir_shard.sharding.projection import ShardingProjection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OpProblem:
-    """An op to whose factors axes of `mesh` are assigned.
+    """An op of a form, to whose factors axes of its mesh are assigned.
 
-    `shardings` are those that operands have and results have to get, operands first; None is a replicated tensor
-    without a sharding. No sharding is unreduced. `tensors` are the shapes of the tensors, in the same order. `windows`
-    are those known along permutation factors. An op that `indexes` only reads or writes elements of its first operand,
-    and does not combine each one with all others. Each of `summands` partial sums that are reduced together has its
-    part of the cost of the reduction.
+    `tensors` are the shapes of the operands, then of the results. `windows` are those known along permutation factors.
+    An op that `indexes` only reads or writes elements of its first operand, and does not combine each one with all
+    others. Each of `summands` partial sums that are reduced together has its part of the cost of the reduction.
     """
 
+    form: OpForm
     rule: OpShardingRule
-    shardings: tuple[TensorSharding | None, ...]
     tensors: tuple[OpTensor, ...]
-    mesh: Mesh
-    meshes: tuple[tuple[str, Mesh], ...] = ()
     reduction: ReductionOp = ReductionOp.SUM
     windows: tuple[FactorWindow, ...] = ()
     indexes: bool = False
     summands: int = 1
-
-    @cached_property
-    def projection(self) -> ShardingProjection:
-        """The shardings by factor."""
-        count = len(self.rule.operand_mappings)
-        operands, results = self.shardings[:count], self.shardings[count:]
-        return ShardingProjection.build(operands, results, self.rule, self.mesh, closed_if_missing=True)
-
-    @cached_property
-    def own_meshes(self) -> tuple[Mesh, ...]:
-        """The mesh of each tensor; the op's mesh if the tensor is replicated."""
-        meshes = dict(self.meshes)
-        return tuple([_own_mesh(sharding, meshes, self.mesh) for sharding in self.shardings])
-
-    @property
-    def form(self) -> Hashable:
-        """The key of `kept_axes`, which has no sizes."""
-        rule = self.rule
-        factors = rule.reduction_factors, rule.need_replication_factors, rule.permutation_factors
-        return rule.operand_mappings, rule.result_mappings, factors, self.shardings, self.mesh, self.meshes
-
-    def kept_axes(self) -> AxesPerFactor | None:
-        """Returns the axes of each factor with which nothing is resharded or reduced, for any sizes of the factors.
-
-        Returns None if tensors disagree, or if the answer depends on sizes or on neighbours: a dimension has several
-        factors, or a factor needs permutation.
-        """
-        rule = self.rule
-        if rule.permutation_factors or rule.has_compound_dimensions or set(self.own_meshes) != {self.mesh}:
-            return None
-        axes = compatible_axes(self.projection, rule)
-        return None if axes is None or any(axes[factor] for factor in rule.reduction_factors) else axes
 
 
 class ComputeCosts:
@@ -79,14 +41,7 @@ class ComputeCosts:
     def __init__(self, problem: OpProblem, rates: DeviceRates) -> None:
         self._problem = problem
         self._rates = rates
-        self._sizes: dict[Axes, int] = {}
-
-    def size(self, axes: Axes) -> int:
-        """Returns the number of devices along axes."""
-        found = self._sizes.get(axes)
-        if found is None:
-            found = self._sizes[axes] = total_size(axes, self._problem.mesh)
-        return found
+        self.size = problem.form.size
 
     def of(self, axes_per_factor: Sequence[Axes]) -> float:
         """Returns the seconds with these axes; 0 for an op without operands, which costs nothing at run time."""
@@ -111,7 +66,7 @@ class ComputeCosts:
 
     def _keeps_first(self, axes_per_factor: Sequence[Axes]) -> bool:
         """Returns whether the first operand is not resharded; another one is written before the op reads it."""
-        factors = self._problem.projection.tensors[0].factors
+        factors = self._problem.form.projection.tensors[0].factors
         return all(one is None or one.all_axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
 
     def _of_elements(self, num_bytes: list[int]) -> int:
@@ -133,18 +88,17 @@ class ComputeCosts:
             others: the seconds of other communication.
             move_latency: the least latency of any reshard, in seconds.
         """
-        mappings = self._problem.rule.operand_mappings
-        of_operands = {factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices}
+        of_operands = self._problem.form.operand_factors
         if any(axes and factor not in of_operands for factor, axes in enumerate(axes_per_factor)):
             return None
-        if not all(map(self._is_even, range(len(mappings)))):
+        if not all(map(self._is_even, range(len(self._problem.rule.operand_mappings)))):
             return None
         cost = self.of(axes_per_factor) + others
         return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
 
     def _is_even(self, index: int) -> bool:
         """Returns whether the shards of a tensor are full if it is not resharded."""
-        own, shape = self._problem.shardings[index], self._problem.tensors[index].shape
+        own, shape = self._problem.form.shardings[index], self._problem.tensors[index].shape
         dims = () if own is None else own.dim_shardings
         return not any(size % self.size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
 
@@ -157,10 +111,3 @@ class ComputeCosts:
         num_bytes = [tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors]
         total = self._of_elements(num_bytes) if self._problem.indexes else sum(num_bytes)
         return self._rates.seconds(operations // devices, total // devices)
-
-
-def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
-    """Returns the mesh of a tensor; the op's mesh if the tensor is replicated."""
-    if sharding is None or sharding.is_fully_replicated:
-        return mesh
-    return mesh_of(sharding, meshes) or mesh

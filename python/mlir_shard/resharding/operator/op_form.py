@@ -1,0 +1,334 @@
+# Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The form of an op, which ops that differ only in sizes share: its shardings by factor and the candidates of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import chain, combinations, permutations
+from math import gcd, lcm
+
+from mlir_shard.resharding.grid import Grid
+from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
+from mlir_shard.resharding.steps import GridAxes
+from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding
+from mlir_shard.sharding.axes import Axes, axes_difference, total_size
+from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, join_factors
+
+NumberedAxes = tuple[list[int], int]
+"""The numbers of axes in use, and the number of devices along them."""
+
+MOST_PERMUTED = 3
+"""The most axes and sub-axes in use for which all may go to any factor, in any order."""
+MOST_COMBINED = 4
+"""The most axes in use for which all may go to any factor in the order of the grid; of more, only one axis may."""
+MOST_USED = 6
+"""The most axes in use for which candidates exist: planning reshards between shardings with more axes takes seconds."""
+
+
+def form_key(rule: OpShardingRule) -> Hashable:
+    """Returns the part of a rule that a form depends on: factor sizes only if a dimension has several factors."""
+    return (
+        rule.operand_mappings,
+        rule.result_mappings,
+        rule.reduction_factors,
+        rule.need_replication_factors,
+        rule.permutation_factors,
+        rule.blocked_propagation_factors,
+        rule.factor_sizes if rule.has_compound_dimensions else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Grid axes that a factor may get if the devices along them divide it; `is_given` if it may have any size."""
+
+    axes: GridAxes
+    devices: int
+    is_given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The lists of axes that each factor of an op may get.
+
+    Attributes:
+        axes: the candidates of each factor, as axes and sub-axes of the mesh.
+        numbered: the same as numbers of `OpForm.used_axes`, with the number of devices along them.
+        devices: the number of devices along all axes of candidates.
+    """
+
+    axes: tuple[tuple[Axes, ...], ...]
+    numbered: tuple[tuple[NumberedAxes, ...], ...]
+    devices: int
+
+
+@dataclass(frozen=True)
+class OpForm:
+    """The properties of an op, to whose factors axes of `mesh` are assigned, that are equal for other sizes.
+
+    Attributes:
+        rule: the rule of one of the ops of the form. Its sizes matter only as `form_key` has them.
+        shardings: those that operands have and results have to get, operands first; None is a replicated tensor
+            without a sharding. No sharding is unreduced.
+    """
+
+    rule: OpShardingRule
+    shardings: tuple[TensorSharding | None, ...]
+    mesh: Mesh
+    meshes: tuple[tuple[str, Mesh], ...] = ()
+    _sizes: dict[Axes, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _dims: dict[tuple[int, int, AxesPerFactor], DimensionSharding] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    _taken: dict[tuple[int, AxesPerFactor], TensorSharding] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    _candidates: dict[tuple[int, ...], Candidates] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    @cached_property
+    def projection(self) -> ShardingProjection:
+        """The shardings by factor."""
+        count = len(self.rule.operand_mappings)
+        operands, results = self.shardings[:count], self.shardings[count:]
+        return ShardingProjection.build(operands, results, self.rule, self.mesh, closed_if_missing=True)
+
+    @cached_property
+    def own_meshes(self) -> tuple[Mesh, ...]:
+        """The mesh of each tensor; the op's mesh if the tensor is replicated."""
+        meshes = dict(self.meshes)
+        return tuple([_own_mesh(sharding, meshes, self.mesh) for sharding in self.shardings])
+
+    @cached_property
+    def tensors_with_overflow(self) -> tuple[int, ...]:
+        """The tensors that have overflow axes."""
+        return self.projection.tensors_with_overflow
+
+    @cached_property
+    def factors_of(self) -> tuple[tuple[int, ...], ...]:
+        """The factors that the price of each tensor depends on."""
+        rule = self.rule
+        own = [tuple([one for dim in of.dim_mappings for one in dim.factor_indices]) for of in rule.tensor_mappings]
+        return tuple([of + rule.reduction_factors if self.is_result(at) else of for at, of in enumerate(own)])
+
+    @cached_property
+    def kept_axes(self) -> AxesPerFactor | None:
+        """The axes of each factor with which nothing is resharded or reduced, for any sizes of the factors.
+
+        None if tensors disagree, or if the answer depends on sizes or on neighbours: a dimension has several factors,
+        or a factor needs permutation.
+        """
+        rule = self.rule
+        if rule.permutation_factors or rule.has_compound_dimensions or set(self.own_meshes) != {self.mesh}:
+            return None
+        axes = compatible_axes(self.projection, rule)
+        return None if axes is None or any(axes[factor] for factor in rule.reduction_factors) else axes
+
+    @cached_property
+    def operand_factors(self) -> frozenset[int]:
+        """The factors of the operands."""
+        mappings = self.rule.operand_mappings
+        return frozenset(
+            factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices
+        )
+
+    def is_result(self, index: int) -> bool:
+        """Returns whether a tensor is a result."""
+        return index >= len(self.rule.operand_mappings)
+
+    def is_bounded(self, index: int) -> bool:
+        """Returns whether the price of a tensor is bounded: only if it does not change its mesh."""
+        return self.own_meshes[index] == self.mesh
+
+    def size(self, axes: Axes) -> int:
+        """Returns the number of devices along axes."""
+        found = self._sizes.get(axes)
+        if found is None:
+            found = self._sizes[axes] = total_size(axes, self.mesh)
+        return found
+
+    def is_reduced(self, axes_per_factor: Sequence[Axes]) -> bool:
+        """Returns whether a reduction factor is sharded."""
+        return any(axes_per_factor[factor] for factor in self.rule.reduction_factors)
+
+    def stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
+        """Returns whether a tensor is neither resharded nor reduced."""
+        if not self.is_bounded(index) or (self.is_result(index) and self.is_reduced(axes_per_factor)):
+            return False
+        if index in self.tensors_with_overflow:
+            return False
+        # Without overflow axes, the axes of the factors determine a sharding.
+        factors = self.projection.tensors[index].factors
+        return all(one is None or one.axes == axes for one, axes in zip(factors, axes_per_factor, strict=True))
+
+    def taken(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
+        """Returns the sharding in which the op takes an operand or leaves a result."""
+        key = index, tuple([axes_per_factor[factor] for factor in self.factors_of[index]])
+        found = self._taken.get(key)
+        if found is None:
+            found = self._taken[key] = self._computed_taken(index, axes_per_factor)
+        return found
+
+    def _computed_taken(self, index: int, axes_per_factor: Sequence[Axes]) -> TensorSharding:
+        tensor = self.projection.tensors[index]
+        dims = tuple(
+            [
+                self.taken_dim(index, dim, tuple([axes_per_factor[factor] for factor in mapping.factor_indices]))
+                for dim, mapping in enumerate(self.rule.tensor_mappings[index].dim_mappings)
+            ]
+        )
+        replicated = tensor.replicated_axes
+        if replicated:
+            # The op may be sharded along axes that the user keeps free in this tensor alone.
+            replicated = axes_difference(replicated, [axis for dim in dims for axis in dim.axes], self.mesh)
+        return TensorSharding(self.mesh, dims, replicated, tensor.unreduced_axes, tensor.reduction_op)
+
+    def taken_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
+        """Returns the sharding of a dimension of a tensor with these axes along the factors of the dimension."""
+        key = index, dim, axes
+        found = self._dims.get(key)
+        if found is None:
+            found = self._dims[key] = self._computed_dim(*key)
+        return found
+
+    def _computed_dim(self, index: int, dim: int, axes: AxesPerFactor) -> DimensionSharding:
+        rule = self.rule
+        factors = rule.tensor_mappings[index].dim_mappings[dim].factor_indices
+        before = [self.projection.tensors[index].factors[factor] for factor in factors]
+        is_closed = [old is not None and old.is_closed for old in before]
+        if len(factors) == 1:
+            return DimensionSharding(axes[0], is_closed[0])
+        sizes = [rule.factor_sizes[factor] for factor in factors]
+        return join_factors(map(FactorSharding, axes, is_closed), sizes, self.mesh)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The grid whose axes the shardings are made of. Raises ValueError if no grid has them."""
+        lists = (
+            factor.all_axes for tensor in self.projection.tensors for factor in tensor.factors if factor is not None
+        )
+        return Grid.of(self.mesh, (axis for axes in lists for axis in axes))
+
+    @cached_property
+    def used_axes(self) -> GridAxes:
+        """The grid axes in use, sorted. Raises ValueError if no grid has them."""
+        every = (*chain.from_iterable(self._factor_axes), *chain.from_iterable(self._given_axes))
+        return tuple(sorted(set(chain.from_iterable(every))))
+
+    @cached_property
+    def _factor_axes(self) -> list[list[GridAxes]]:
+        """The axes that the tensors with each factor have along it."""
+        tensors, grid = self.projection.tensors, self.grid
+        return [
+            [grid.axes(one.axes) for tensor in tensors if (one := tensor.factors[factor]) is not None]
+            for factor in range(self.rule.num_factors)
+        ]
+
+    @cached_property
+    def _given_axes(self) -> list[list[GridAxes]]:
+        return [
+            [self.grid.axes(dim.axes) for dim in own.dim_shardings]
+            if own is not None and self.is_bounded(index)
+            else [()] * mapping.rank
+            for index, (own, mapping) in enumerate(zip(self.shardings, self.rule.tensor_mappings, strict=True))
+        ]
+
+    @cached_property
+    def given_axes(self) -> list[list[NumberedAxes]]:
+        """The axes of each dimension of each tensor before an operand is resharded, or after a result is.
+
+        They are empty for a tensor that changes its mesh. Raises ValueError as `used_axes` does.
+        """
+        return [list(map(self._numbered, dims)) for dims in self._given_axes]
+
+    @cached_property
+    def search_axes(self) -> tuple[GridAxes, ...]:
+        """The axes on the finest grid that each axis in use consists of."""
+        finest = self.grid.finest()
+        return tuple([finest.axes((self.grid.atoms[axis],)) for axis in self.used_axes])
+
+    def _numbered(self, axes: GridAxes) -> NumberedAxes:
+        return list(map(self.used_axes.index, axes)), self.grid.num_devices(axes)
+
+    def candidates(self, factor_sizes: Sequence[int]) -> Candidates:
+        """Returns the candidates of factors of these sizes, first those that more tensors with the factor begin with.
+
+        They are the prefixes of the lists of its tensors, cut anywhere between grid axes, and each prefix followed by
+        axes in use elsewhere, within the limits above, if they divide the factor evenly. A factor that needs
+        replication has only the empty list. No axes move to a permutation factor, or to one that blocks propagation.
+        Raises ValueError if no grid has the axes in use, or if these are more than `MOST_USED` axes and sub-axes.
+        """
+        # Sizes with the same common divisors with numbers of devices have the same candidates.
+        divisors = zip(factor_sizes, self._common_multiples, strict=True)
+        key = tuple([gcd(size, multiple) if size > 0 else 0 for size, multiple in divisors])
+        found = self._candidates.get(key)
+        if found is None:
+            found = self._candidates[key] = self._candidates_for(factor_sizes)
+        return found
+
+    def _candidates_for(self, factor_sizes: Sequence[int]) -> Candidates:
+        lists = [
+            [one.axes for one in of if one.is_given or (size > 0 and size % one.devices == 0)]
+            for of, size in zip(self._candidates_of_any_size, factor_sizes, strict=True)
+        ]
+        used = {axis for of in lists for axes in of for axis in axes}
+        return Candidates(
+            tuple([tuple(map(self.grid.refs, of)) for of in lists]),
+            tuple([tuple(map(self._numbered, of)) for of in lists]),
+            self.grid.num_devices(tuple(used)),
+        )
+
+    @cached_property
+    def _common_multiples(self) -> tuple[int, ...]:
+        """The least common multiple of the numbers of devices along the candidates of each factor."""
+        return tuple([lcm(*(one.devices for one in of)) for of in self._candidates_of_any_size])
+
+    @cached_property
+    def _candidates_of_any_size(self) -> tuple[tuple[_Candidate, ...], ...]:
+        rule, grid = self.rule, self.grid
+        # Without overflow axes, which no factor may get.
+        used = tuple(sorted(set(chain.from_iterable(chain.from_iterable(self._factor_axes)))))
+        if len(used) > MOST_USED:
+            raise ValueError(f"{len(used)} axes and sub-axes are in use, more than {MOST_USED}")
+        result: list[tuple[_Candidate, ...]] = []
+        for factor, had in enumerate(self._factor_axes):
+            if factor in rule.need_replication_factors:
+                result.append((_Candidate((), 1, True),))
+                continue
+            begins = frozenset({axes[:length] for axes in had for length in range(len(axes) + 1)} | {()})
+            found = set(begins)
+            if factor not in rule.permutation_factors and not rule.is_blocked(factor):
+                found.update(_continued(begins, used))
+            ordered = _heaviest_first(found, {one: _weight(one, had) for one in begins})
+            result.append(tuple([_Candidate(one, grid.num_devices(one), one in begins) for one in ordered]))
+        return tuple(result)
+
+
+@lru_cache(maxsize=1024)
+def _continued(begins: frozenset[GridAxes], used: GridAxes) -> tuple[GridAxes, ...]:
+    """Returns each of `begins` followed by axes of `used` that it does not have, in all ways up to the limits above."""
+    ways = permutations if len(used) <= MOST_PERMUTED else combinations
+    found = []
+    for begin in begins:
+        others = [axis for axis in used if axis not in begin]
+        for count in range(1, (len(others) if len(used) <= MOST_COMBINED else 1) + 1):
+            found += [begin + tuple(more) for more in ways(others, count)]
+    return tuple(found)
+
+
+def _heaviest_first(found: Iterable[GridAxes], weights: Mapping[GridAxes, int]) -> list[GridAxes]:
+    """Returns lists of axes sorted by descending weight, 0 if it is missing, then by length and axes."""
+    return sorted(found, key=lambda axes: (-weights.get(axes, 0), len(axes), axes))
+
+
+def _weight(axes: GridAxes, had: list[GridAxes]) -> int:
+    return sum(len(axes) for other in had if other[: len(axes)] == axes)
+
+
+def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:
+    """Returns the mesh of a tensor; the op's mesh if the tensor is replicated."""
+    if sharding is None or sharding.is_fully_replicated:
+        return mesh
+    return mesh_of(sharding, meshes) or mesh
