@@ -208,10 +208,19 @@ Rank = tuple[float, float, int]
 
 
 class Totals(NamedTuple):
-    """Totals of successive steps: seconds, bytes that all devices receive, most bytes held at once, number of steps."""
+    """Totals of successive steps.
+
+    Attributes:
+        seconds: the time.
+        received: the bytes that all devices receive.
+        most_received: the bytes received in each step by the device that receives most.
+        peak: the most bytes held at once.
+        num_steps: the number of steps.
+    """
 
     seconds: float
     received: int
+    most_received: int
     peak: int
     num_steps: int
 
@@ -220,6 +229,7 @@ class Totals(NamedTuple):
         return Totals(
             self.seconds + other.seconds,
             self.received + other.received,
+            self.most_received + other.most_received,
             max(self.peak, other.peak),
             self.num_steps + other.num_steps,
         )
@@ -231,14 +241,19 @@ class Totals(NamedTuple):
         return float(self.received if objective is Objective.BYTES else self.peak), self.seconds, self.num_steps
 
 
-def rank_of(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int, objective: Objective) -> Rank:
-    """Returns the rank of steps that begin at `source`."""
-    return _totals([step.cost for step in steps], source, element_size).rank(objective)
+def steps_totals(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int) -> Totals:
+    """Returns the totals of steps that begin at `source`."""
+    return _totals([step.cost for step in steps], source, element_size)
 
 
 def _totals(costs: Sequence[StepCost], source: TensorLayout, element_size: int) -> Totals:
     peak = max(cost.memory for cost in costs) if costs else local_elements(source) * element_size
-    return Totals(sum(cost.time for cost in costs), sum(cost.total_bytes for cost in costs), peak, len(costs))
+    seconds, received, most_received = 0.0, 0, 0
+    for cost in costs:
+        seconds += cost.time
+        received += cost.total_bytes
+        most_received += cost.bytes_received
+    return Totals(seconds, received, most_received, peak, len(costs))
 
 
 def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:

@@ -31,6 +31,7 @@ from mlir_shard.resharding.plan import (
     least_cost,
     moves_totals,
     plan_steps,
+    steps_totals,
 )
 from mlir_shard.resharding.seed_plans import GridPlan, layout_axes, seed_plans
 from mlir_shard.resharding.tensor_layout import TensorLayout, reduced_axes
@@ -86,9 +87,9 @@ class SameMeshPlanner:
         ]
         return Steps(tuple(steps), plan.rank[0], least)
 
-    def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """Returns the cost of the steps, without constructing them. Raises ValueError as `steps` does."""
-        return self._plan(source, target, element_size)[0].rank[0]
+    def totals(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Totals:
+        """Returns the totals of the steps, without constructing them. Raises ValueError as `steps` does."""
+        return self._plan(source, target, element_size)[0].totals
 
     def native_search(self, tensor: GridTensor) -> ReshardSearch | None:
         """Returns the native search for a tensor on a finest grid; None if it does not bound plans."""
@@ -224,7 +225,7 @@ MOST_MESSAGES = 1 << 16
 MOST_STATES = 1000
 """The most states that a search reaches before it returns the best plan so far."""
 MOST_CACHED = 4096
-"""The plans, and the costs, that a planner caches: the least recently used are evicted."""
+"""The plans, and the totals of plans, that a planner caches: the least recently used are evicted."""
 
 
 class Planner:
@@ -253,7 +254,7 @@ class Planner:
     ) -> None:
         self.cost_model = CostModel() if cost_model is None else cost_model
         self._cached_plan = lru_cache(maxsize=MOST_CACHED)(self._plan)
-        self._cached_cost = lru_cache(maxsize=MOST_CACHED)(self._cost)
+        self._cached_totals = lru_cache(maxsize=MOST_CACHED)(self._totals)
         self._most_messages = most_messages if uses_direct_exchange else 0
         self._same_mesh = SameMeshPlanner(
             self.cost_model,
@@ -271,12 +272,9 @@ class Planner:
         """
         return self._cached_plan(source, target, element_size)
 
-    def cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
-        """Returns the cost of the plan, in units of the objective: seconds or bytes. Raises ValueError as `plan` does.
-
-        This takes less time than `plan`.
-        """
-        return self._cached_cost(source, target, element_size)
+    def totals(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Totals:
+        """Returns the totals of the plan's steps, in less time than `plan`. Raises ValueError as `plan` does."""
+        return self._cached_totals(source, target, element_size)
 
     def native_search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
         """Returns the native search, whose `least` bounds plans between placements on `grid`, up to rounding.
@@ -302,11 +300,11 @@ class Planner:
             )
         return Plan(source, target, element_size, found.steps, found.cost, found.least)
 
-    def _cost(self, source: TensorLayout, target: TensorLayout, element_size: int) -> float:
+    def _totals(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Totals:
         _check(source, target, element_size)
         if self._share_grid(source, target):
-            return self._same_mesh.cost(source, target, element_size)
-        return self.plan(source, target, element_size).cost
+            return self._same_mesh.totals(source, target, element_size)
+        return steps_totals(self.plan(source, target, element_size).steps, source, element_size)
 
     def _share_grid(self, source: TensorLayout, target: TensorLayout) -> bool:
         if source.mesh != target.mesh:

@@ -24,7 +24,7 @@ from mlir_shard.resharding.plan import (
     least_cost,
     local_elements,
     plan_steps,
-    rank_of,
+    steps_totals,
     without_single_devices,
 )
 from mlir_shard.resharding.seed_plans import layout_axes
@@ -132,7 +132,7 @@ def steps_without_grid(
     if not found:
         limit = model.memory_limit
         raise ValueError(f"no plan found from {source.sharding} to {target.sharding} within {limit} bytes per device")
-    costs = {steps: rank_of(steps, source, element_size, model.objective) for steps in found}
+    costs = {steps: steps_totals(steps, source, element_size).rank(model.objective) for steps in found}
     best = min(found, key=lambda steps: costs[steps])
     return Steps(best, costs[best][0], least_cost(source, target, element_size, model))
 
@@ -200,7 +200,7 @@ class _PlansOfPair:
             exchange = exchange_step(self.source, middle, self.element_size, self.model, MOST_BETWEEN_DEVICES)
             if exchange is not None:
                 found.append((exchange, *self._planned(middle, self.target)))
-                if rank_of(found[-1], self.source, self.element_size, self.model.objective)[0] <= least:
+                if steps_totals(found[-1], self.source, self.element_size).rank(self.model.objective)[0] <= least:
                     break
         if not found:
             meshes = f"meshes {self.source.mesh} and {self.target.mesh}"

@@ -10,7 +10,7 @@ which follows GSPMD and einsum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
@@ -47,6 +47,12 @@ class TensorMapping(HashedOnce):
     """One mapping for each dimension of a tensor."""
 
     dim_mappings: tuple[DimMapping, ...]
+    has_compound_dimensions: bool = field(init=False, repr=False, compare=False)
+    """Whether a dimension is the product of several factors."""
+
+    def __post_init__(self) -> None:
+        is_compound = any(len(dim.factor_indices) > 1 for dim in self.dim_mappings)
+        object.__setattr__(self, "has_compound_dimensions", is_compound)
 
     def __hash__(self) -> int:
         try:
@@ -151,7 +157,7 @@ class OpShardingRule(HashedOnce):
     @property
     def has_compound_dimensions(self) -> bool:
         """Whether a dimension is the product of several factors."""
-        return any(len(dim.factor_indices) > 1 for mapping in self.tensor_mappings for dim in mapping.dim_mappings)
+        return any(mapping.has_compound_dimensions for mapping in self.tensor_mappings)
 
     def __str__(self) -> str:
         def mappings(of: tuple[TensorMapping, ...]) -> str:

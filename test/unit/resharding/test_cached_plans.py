@@ -59,12 +59,15 @@ def test_plans_do_not_depend_on_those_before(mesh: Mesh, model: CostModel) -> No
     assert any(isinstance(one, Plan) and one.steps for one in alone)
 
 
-def test_costs_do_not_depend_on_plans() -> None:
+def test_totals_do_not_depend_on_plans() -> None:
     for source, target in some_pairs(mesh_of(4, 2), 40):
         with_plan = Planner()
         plan = planned(with_plan, source, target)
         if isinstance(plan, Plan):
-            assert with_plan.cost(source, target, 4) == Planner().cost(source, target, 4) == plan.cost
+            totals = with_plan.totals(source, target, 4)
+            assert totals == Planner().totals(source, target, 4)
+            assert totals.seconds == plan.cost
+            assert totals.most_received == sum(step.most_bytes for step in plan.steps)
 
 
 def test_plans_are_the_same_after_an_eviction(monkeypatch: pytest.MonkeyPatch) -> None:

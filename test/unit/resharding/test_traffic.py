@@ -73,7 +73,7 @@ def test_plans_for_more_bytes_than_numpy_can_count(is_any: bool) -> None:
 def test_tensors_beyond_all_measure() -> None:
     whole = TensorLayout(TensorSharding.fully_closed(2, "mesh"), mesh_of(2), (10**150, 10**150))
     split = TensorLayout(TensorSharding.closed_with([axes("a"), []], "mesh"), mesh_of(2), (10**150, 10**150))
-    for call in (Planner().plan, Planner().cost):
+    for call in (Planner().plan, Planner().totals):
         with pytest.raises(ValueError, match="is too large"):
             call(split, whole, 4)
 

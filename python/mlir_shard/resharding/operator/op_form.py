@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, permutations
-from math import gcd, lcm
+from math import gcd, lcm, prod
 
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
@@ -86,6 +86,9 @@ class OpForm:
     _taken: dict[tuple[int, AxesPerFactor], TensorSharding] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _num_shards: dict[AxesPerFactor, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
     _candidates: dict[tuple[int, ...], Candidates] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @cached_property
@@ -134,6 +137,15 @@ class OpForm:
             factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices
         )
 
+    @cached_property
+    def operand_shards(self) -> tuple[tuple[int, int, int], ...]:
+        """The sharded dimensions of operands: the number of the operand, the dimension, and its number of shards."""
+        count = len(self.rule.operand_mappings)
+        operands = ((index, one.dim_shardings) for index, one in enumerate(self.shardings[:count]) if one is not None)
+        return tuple(
+            [(at, dim, self.size(one.axes)) for at, dims in operands for dim, one in enumerate(dims) if one.axes]
+        )
+
     def is_result(self, index: int) -> bool:
         """Returns whether a tensor is a result."""
         return index >= len(self.rule.operand_mappings)
@@ -147,6 +159,18 @@ class OpForm:
         found = self._sizes.get(axes)
         if found is None:
             found = self._sizes[axes] = total_size(axes, self.mesh)
+        return found
+
+    def num_shards(self, axes_per_factor: AxesPerFactor) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Returns the numbers of shards of each factor with these axes, and of each dimension of each tensor."""
+        found = self._num_shards.get(axes_per_factor)
+        if found is None:
+            counts = tuple(map(self.size, axes_per_factor))
+            tensors = [
+                tuple([prod([counts[factor] for factor in dim.factor_indices]) for dim in mapping.dim_mappings])
+                for mapping in self.rule.tensor_mappings
+            ]
+            found = self._num_shards[axes_per_factor] = counts, tuple(tensors)
         return found
 
     def is_reduced(self, axes_per_factor: Sequence[Axes]) -> bool:

@@ -48,18 +48,15 @@ class ComputeCosts:
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0
-        blocks = [self.size(axes) for axes in axes_per_factor]
-        local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, blocks, strict=True)]
-        operations = 0 if self._problem.indexes else prod(local) * (2 if rule.reduction_factors else 1)
-        num_bytes = []
-        for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
-            of_tensor = tensor.element_size
-            for size, dim in zip(tensor.shape, mapping.dim_mappings, strict=True):
-                count = 1
-                for factor in dim.factor_indices:
-                    count *= blocks[factor]
-                of_tensor *= block_size(size, count)
-            num_bytes.append(of_tensor)
+        of_factors, of_tensors = self._problem.form.num_shards(tuple(axes_per_factor))
+        operations = 0
+        if not self._problem.indexes:
+            local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, of_factors, strict=True)]
+            operations = prod(local) * (2 if rule.reduction_factors else 1)
+        num_bytes = [
+            tensor.element_size * prod(map(block_size, tensor.shape, counts))
+            for tensor, counts in zip(self._problem.tensors, of_tensors, strict=True)
+        ]
         if self._problem.indexes and self._keeps_first(axes_per_factor):
             return self._rates.seconds(operations, self._of_elements(num_bytes))
         return self._rates.seconds(operations, sum(num_bytes))
@@ -91,16 +88,11 @@ class ComputeCosts:
         of_operands = self._problem.form.operand_factors
         if any(axes and factor not in of_operands for factor, axes in enumerate(axes_per_factor)):
             return None
-        if not all(map(self._is_even, range(len(self._problem.rule.operand_mappings)))):
+        tensors = self._problem.tensors
+        if any(tensors[index].shape[dim] % count for index, dim, count in self._problem.form.operand_shards):
             return None
         cost = self.of(axes_per_factor) + others
         return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
-
-    def _is_even(self, index: int) -> bool:
-        """Returns whether the shards of a tensor are full if it is not resharded."""
-        own, shape = self._problem.form.shardings[index], self._problem.tensors[index].shape
-        dims = () if own is None else own.dim_shardings
-        return not any(size % self.size(dim.axes) for size, dim in zip(shape, dims, strict=False) if dim.axes)
 
     def _least(self, devices: int) -> float:
         """Returns the least seconds that a device computes if the op is partitioned among `devices` devices."""

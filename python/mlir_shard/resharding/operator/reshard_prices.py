@@ -74,10 +74,9 @@ class PlannedPrices:
 
     def price(self, source: TensorLayout, target: TensorLayout, element_size: int) -> Price:
         """Returns the price of the plan. Raises ValueError if no plan exists."""
-        plan = self._planner.plan(source, target, element_size)
-        received = sum(step.most_bytes for step in plan.steps)
-        moving = min(received / self._planner.cost_model.default.bandwidth, plan.time)
-        return Price(moving, plan.time - moving)
+        totals = self._planner.totals(source, target, element_size)
+        moving = min(totals.most_received / self._planner.cost_model.default.bandwidth, totals.seconds)
+        return Price(moving, totals.seconds - moving)
 
     def search(self, grid: Grid, shape: tuple[int, ...], element_size: int) -> ReshardSearch | None:
         """Returns the planner's native search."""
