@@ -169,6 +169,7 @@ inline std::string_view toView(MlirStringRef text) { return {text.data, text.len
   FUNCTION(MlirStringRef, mlirStringAttrGetValue, (MlirAttribute))                                                     \
   FUNCTION(MlirAttribute, mlirTypeAttrGet, (MlirType))                                                                 \
   FUNCTION(MlirType, mlirTypeAttrGetValue, (MlirAttribute))                                                            \
+  FUNCTION(MlirType, mlirRankedTensorTypeGet, (std::intptr_t, const std::int64_t *, MlirType, MlirAttribute))           \
   FUNCTION(MlirAttribute, mlirRankedTensorTypeGetEncoding, (MlirType))                                                 \
   FUNCTION(std::int64_t, mlirShapedTypeGetDimSize, (MlirType, std::intptr_t))                                          \
   FUNCTION(MlirType, mlirShapedTypeGetElementType, (MlirType))                                                         \

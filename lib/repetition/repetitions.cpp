@@ -10,7 +10,7 @@
 
 namespace mlir_shard {
 
-Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<std::pair<bool, bool>> &ignored)
+Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<Ignored> &ignored)
     : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends) {
   for (std::size_t op = 0; op < arrays.ops.size(); ++op)
     numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
@@ -18,18 +18,22 @@ Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<std::pair
   findConstants();
 }
 
-void Repetitions::findClasses(const std::vector<std::pair<bool, bool>> &ignored) {
+void Repetitions::findClasses(const std::vector<Ignored> &ignored) {
   classes.resize(arrays.representatives.size());
   std::iota(classes.begin(), classes.end(), 0);
   ignoresConstants.resize(classes.size());
+  classesOfAnySizes.resize(classes.size(), -1);
   if (classes.empty() || ignored.empty())
     return;
-  Signatures withoutNames(capi, capi.mlirOperationGetContext(arrays.representatives.front()), {});
+  const MlirContext context = capi.mlirOperationGetContext(arrays.representatives.front());
+  Signatures withoutNames(capi, context, {}), ofAnySizes(capi, context, {}, [](std::string_view) { return true; });
   for (std::size_t signature = 0; signature < classes.size(); ++signature) {
-    const auto [ignoresName, ignores] = ignored.at(signature);
-    ignoresConstants[signature] = ignores;
-    if (ignoresName)
-      classes[signature] = -1 - withoutNames.ofAnyName(arrays.representatives[signature]);
+    const MlirOperation representative = arrays.representatives[signature];
+    ignoresConstants[signature] = ignored.at(signature).constants;
+    if (ignored[signature].name)
+      classes[signature] = -1 - withoutNames.ofAnyName(representative);
+    if (ignored[signature].sizes)
+      classesOfAnySizes[signature] = ofAnySizes.of(representative);
   }
 }
 
@@ -80,27 +84,96 @@ void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey) {
     withoutContextKey.insert(ofSignature);
 }
 
+bool Repetitions::isEven(std::int32_t value, std::int32_t state, const Shards &shards) {
+  // A value without a state is replicated.
+  if (state < 0)
+    return true;
+  auto found = shardsOf.find(state);
+  if (found == shardsOf.end())
+    found = shardsOf.emplace(state, shards(state)).first;
+  const MlirType type = capi.mlirValueGetType(arrays.value(value));
+  for (std::size_t dim = 0; dim < found->second.size(); ++dim)
+    if (found->second[dim] > 1 && (!capi.mlirTypeIsARankedTensor(type) ||
+                                   capi.mlirShapedTypeIsDynamicDim(type, static_cast<std::intptr_t>(dim)) ||
+                                   capi.mlirShapedTypeGetDimSize(type, static_cast<std::intptr_t>(dim)) %
+                                           found->second[dim] != 0))
+      return false;
+  return true;
+}
+
+// Returns whether all operands, in the states `states`, and all results, in the states `after`, have even shards.
+bool Repetitions::hasEvenShards(std::int32_t op, const std::int32_t *states, const States &after,
+                                const Shards &shards) {
+  for (const std::int32_t *value = arrays.operands.begin(op); value != arrays.operands.end(op); ++value)
+    if (!isEven(*value, states[*value], shards))
+      return false;
+  std::size_t index = 0;
+  for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
+    if (!isEven(*value, after.at(index++), shards))
+      return false;
+  return true;
+}
+
 std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::int32_t *states, const Plan &plan,
-                                const ContextKey &contextKey) {
-  const std::int32_t last = numberOf(lastInBlock(capi, capi.mlirOperationGetBlock(arrays.ops[first])));
-  for (std::int32_t op = first; op != last; op = ends[op]) {
-    readKey(op, context, states);
-    addContextKey(op, contextKey);
-    auto found = known.find(key);
-    if (found != known.end()) {
-      represented[found->second.op].push_back(op);
-    } else {
-      Key own = key; // `plan` may visit the operations inside.
-      std::optional<std::vector<std::int32_t>> after = plan(op);
-      if (!after)
-        continue;
-      found = known.emplace(std::move(own), Known{op, std::move(*after)}).first;
-    }
+                                const ContextKey &contextKey, const Shards &shards) {
+  const auto setStates = [&](std::int32_t op, const States &after) {
     std::size_t index = 0;
     for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value)
-      states[*value] = found->second.states.at(index++);
+      states[*value] = after.at(index++);
+  };
+  const std::int32_t last = numberOf(lastInBlock(capi, capi.mlirOperationGetBlock(arrays.ops[first])));
+  for (std::int32_t op = first; op != last; op = ends[op]) {
+    const std::int32_t ofAnySizes = classesOfAnySizes[arrays.signatures[op]];
+    readKey(op, context, states);
+    if (ofAnySizes < 0)
+      addContextKey(op, contextKey);
+    if (const auto found = known.find(key); found != known.end()) {
+      represented[found->second.op].push_back(op);
+      setStates(op, found->second.states);
+      continue;
+    }
+    Key own = key; // `plan` may visit the operations inside.
+    Key sized;
+    if (ofAnySizes >= 0) {
+      sized = key;
+      sized[1] = ofAnySizes;
+      const auto found = knownForAnySizes.find(sized);
+      if (found != knownForAnySizes.end() && hasEvenShards(op, states, found->second, shards)) {
+        sharing.push_back(op);
+        setStates(op, found->second);
+        continue;
+      }
+    }
+    std::optional<Planned> planned = plan(op);
+    if (!planned)
+      continue;
+    setStates(op, planned->states);
+    if (ofAnySizes >= 0 && planned->isForAnySizes)
+      knownForAnySizes.emplace(std::move(sized), planned->states);
+    known.emplace(std::move(own), Known{op, std::move(planned->states)});
   }
   return last;
+}
+
+MlirType Repetitions::localType(MlirType type, const std::vector<std::int64_t> &shards) const {
+  std::vector<std::int64_t> shape;
+  for (std::size_t dim = 0; dim < shards.size(); ++dim)
+    shape.push_back(capi.mlirShapedTypeGetDimSize(type, static_cast<std::intptr_t>(dim)) / shards[dim]);
+  return capi.mlirRankedTensorTypeGet(static_cast<std::intptr_t>(shape.size()), shape.data(),
+                                      capi.mlirShapedTypeGetElementType(type),
+                                      capi.mlirRankedTensorTypeGetEncoding(type));
+}
+
+void Repetitions::localize(const std::int32_t *states) {
+  for (const std::int32_t op : sharing)
+    for (const std::int32_t *value = arrays.results.begin(op); value != arrays.results.end(op); ++value) {
+      const auto found = shardsOf.find(states[*value]);
+      const auto isSharded = [](std::int64_t count) { return count > 1; };
+      if (found != shardsOf.end() && std::any_of(found->second.begin(), found->second.end(), isSharded))
+        capi.mlirValueSetType(arrays.value(*value),
+                              localType(capi.mlirValueGetType(arrays.value(*value)), found->second));
+    }
+  sharing.clear();
 }
 
 const std::vector<std::int32_t> &Repetitions::representedBy(std::int32_t op) const {

@@ -37,17 +37,27 @@ std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays
 class RepeatedRewrites {
 public:
   RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, SharedLibrary library,
-                   const std::vector<std::pair<bool, bool>> &ignored)
-      : arrays(std::move(arrays)), library(std::move(library)), repetitions(*this->arrays, ignored) {}
+                   const std::vector<std::tuple<bool, bool, bool>> &ignored)
+      : arrays(std::move(arrays)), library(std::move(library)), repetitions(*this->arrays, ignoredOf(ignored)) {}
 
-  Capsule visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Repetitions::Plan &plan,
-             const Repetitions::ContextKey &contextKey) {
+  using Plan = std::function<std::optional<std::pair<std::vector<std::int32_t>, bool>>(std::int32_t op)>;
+
+  Capsule visit(const Capsule &first, std::int32_t context, const py::buffer &states, const Plan &plan,
+                const Repetitions::ContextKey &contextKey, const Repetitions::Shards &shards) {
     std::int32_t *const numbers = valueNumbers(states, *arrays);
     const std::int32_t number = repetitions.numberOf(host.operation(first));
     if (number < 0)
       throw std::invalid_argument("the operation was not there when the module was read");
-    return host.capsule(arrays->ops.at(repetitions.visit(number, context, numbers, plan, contextKey)));
+    const auto planned = [&](std::int32_t op) -> std::optional<Repetitions::Planned> {
+      auto found = plan(op);
+      if (!found)
+        return std::nullopt;
+      return Repetitions::Planned{std::move(found->first), found->second};
+    };
+    return host.capsule(arrays->ops.at(repetitions.visit(number, context, numbers, planned, contextKey, shards)));
   }
+
+  void localize(const py::buffer &states) { repetitions.localize(valueNumbers(states, *arrays)); }
 
   std::vector<std::int32_t> rewrite(const Capsule &op, const py::function &change) const {
     const std::int32_t number = repetitions.numberOf(host.operation(op));
@@ -66,6 +76,13 @@ public:
   }
 
 private:
+  static std::vector<Repetitions::Ignored> ignoredOf(const std::vector<std::tuple<bool, bool, bool>> &ignored) {
+    std::vector<Repetitions::Ignored> found;
+    for (const auto &[name, constants, sizes] : ignored)
+      found.push_back({name, constants, sizes});
+    return found;
+  }
+
   std::shared_ptr<const ModuleArrays> arrays;
   SharedLibrary library;
   const Capsules &host = library->capsules;
@@ -156,17 +173,20 @@ void defineShardedOps(py::module_ &module) {
 void defineRepetitions(py::module_ &module) {
   defineShardedOps(module);
   py::class_<RepeatedRewrites>(module, "RepeatedRewrites", "Rewrites an operation and those that are isomorphic to it.")
-      .def(py::init<std::shared_ptr<const ModuleArrays>, SharedLibrary, const std::vector<std::pair<bool, bool>> &>(),
+      .def(py::init<std::shared_ptr<const ModuleArrays>, SharedLibrary, const std::vector<std::tuple<bool, bool, bool>> &>(),
            py::arg("arrays"), py::arg("library"), py::arg("ignored"),
            "`ignored` has for each signature whether isomorphic operations may differ in their names, and in the\n"
-           "constants that they use; or is empty.")
+           "constants that they use, and whether operations of different sizes may share a plan; or is empty.")
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
-           py::arg("context_key"),
+           py::arg("context_key"), py::arg("shards"),
            "Visits an operation and those behind it in its block but the last, which it returns, with a state for each\n"
            "value of the module, in a buffer of 32-bit integers. `plan(operation)`, called for the first of isomorphic\n"
-           "operations, returns the states of the results of all of them, or None: then it has set the states itself, and\n"
-           "is called for the next one too. Isomorphic operations have equal `context_key(operation)`, a number, or None\n"
-           "for all of a signature.")
+           "operations, returns the states of the results of all of them, and whether the plan only sets local types and\n"
+           "applies to all sizes with even shards; or None: then it has set the states itself, and is called for the next\n"
+           "one too. Isomorphic operations have equal `context_key(operation)`, a number, or None for all of a signature.\n"
+           "`shards(state)` returns the number of shards of each dimension of a value in a state.")
+      .def("localize", &RepeatedRewrites::localize, py::arg("states"),
+           "Gives the results of operations that share a plan for any sizes with an earlier one their local types.")
       .def("rewrite", &RepeatedRewrites::rewrite, py::arg("op"), py::arg("change"),
            "Calls `change`, which rewrites an operation, and replays the rewrite on the operations that it represents.\n"
            "Returns those, unchanged, where it cannot be replayed.");

@@ -235,15 +235,19 @@ class KindReader:
     ) -> bool: ...
 
 class RepeatedRewrites:
-    def __init__(self, arrays: ModuleArrays, library: HostLibrary, ignored: Sequence[tuple[bool, bool]]) -> None: ...
+    def __init__(
+        self, arrays: ModuleArrays, library: HostLibrary, ignored: Sequence[tuple[bool, bool, bool]]
+    ) -> None: ...
     def visit(
         self,
         first: Any,
         context: int,
         states: array[int],
-        plan: Callable[[int], Sequence[int] | None],
+        plan: Callable[[int], tuple[Sequence[int], bool] | None],
         context_key: Callable[[int], int | None],
+        shards: Callable[[int], Sequence[int]],
     ) -> Any: ...
+    def localize(self, states: array[int]) -> None: ...
     def rewrite(self, op: Any, change: Callable[[], None]) -> list[int]: ...
 
 class ExpressionKind(Enum):

@@ -314,6 +314,10 @@ class DeviceGrid:
         """Returns the number of devices along grid axes."""
         return prod(self.sizes[axis] for axis in axes)
 
+    def num_shards(self, placement: Placement) -> tuple[int, ...]:
+        """Returns the number of shards of each dimension of a tensor."""
+        return tuple(map(self.blocks, placement.dims))
+
     def local_shape(self, shape: Sequence[int], placement: Placement) -> tuple[int, ...]:
         """Returns the shape of a full shard; the last shards of a dimension may be partly or entirely padding."""
         return tuple(block_size(size, self.blocks(axes)) for size, axes in zip(shape, placement.dims, strict=True))
@@ -362,7 +366,7 @@ class DeviceGrid:
         return found
 
     def _blocked(self, block_type: Any, placement: Placement) -> BlockedTensor:
-        counts = tuple(map(self.blocks, placement.dims))
+        counts = self.num_shards(placement)
         type_ = block_type
         if any(count > 1 for count in counts):
             sizes = [size * count for size, count in zip(block_type.shape, counts, strict=True)]

@@ -23,7 +23,8 @@ class Repeated:
     """The operations in the function of a module, some of which a visit plans.
 
     Isomorphic operations may differ in names that are `interchangeable`. Operations with these names or the names in
-    `ignoring_constants` may differ in the constants that they use.
+    `ignoring_constants` may differ in the constants that they use. Operations with names in `ignoring_sizes` share the
+    plan of one of other sizes, and the first dimension of known values is in two shards.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Repeated:
         arguments: str = "%a: tensor<4xf32>, %b: tensor<4xf32>",
         interchangeable: Collection[str] = (),
         ignoring_constants: Collection[str] = (),
+        ignoring_sizes: Collection[str] = (),
     ) -> None:
         text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}"
         self.module = asm.parse_module(text, create_context())
         self.arrays = ModuleArrays(self.module)
         names = [op.name.removeprefix("stablehlo.") for op in self.arrays.representatives()]
-        ignored = [(name in interchangeable, name in (*interchangeable, *ignoring_constants)) for name in names]
+        of_constants = (*interchangeable, *ignoring_constants)
+        ignored = [(name in interchangeable, name in of_constants, name in ignoring_sizes) for name in names]
         self.rewrites = self.arrays.repeated_rewrites(ignored)
         self.states = array("i", [UNKNOWN]) * self.arrays.value_count
         self.block = self.module.body.operations[0].operation.regions[0].blocks[0]
@@ -50,14 +53,14 @@ class Repeated:
         """Returns the places in the block of the planned operations; `context_keys` are by place, too."""
         planned = []
 
-        def plan(op: int) -> list[int]:
+        def plan(op: int) -> tuple[list[int], bool]:
             planned.append(self._place(op))
-            return [KNOWN] * len(self.arrays.results(op))
+            return [KNOWN] * len(self.arrays.results(op)), True
 
         def context_key(op: int) -> int | None:
             return (context_keys or {}).get(self._place(op))
 
-        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan, context_key)
+        self.rewrites.visit(self.ops[0]._CAPIPtr, context, self.states, plan, context_key, lambda state: [2])
         return planned
 
     def _place(self, number: int) -> int:
@@ -173,6 +176,36 @@ def test_states_and_contexts_tell_apart() -> None:
     assert alike.visit(context=1) == [0]
 
 
+def test_operations_of_other_sizes_share_a_plan_for_even_shards() -> None:
+    arguments = "%a: tensor<4xf32>, %b: tensor<6xf32>, %c: tensor<5xf32>, %d: tensor<1xf32>, %e: tensor<8xf32>"
+    body = """%0 = stablehlo.negate %a : tensor<4xf32>
+        %1 = stablehlo.negate %b : tensor<6xf32>
+        %2 = stablehlo.negate %c : tensor<5xf32>
+        %3 = stablehlo.negate %d : tensor<1xf32>
+        %4 = stablehlo.negate %e : tensor<8xf32>
+        %5 = stablehlo.tanh %a : tensor<4xf32>
+        %6 = stablehlo.tanh %b : tensor<6xf32>
+        %7 = stablehlo.negate %b : tensor<6xf32>"""
+    repeated = Repeated(body, arguments, ignoring_sizes=("negate",))
+    for argument in repeated.block.arguments:
+        repeated.lie(argument, KNOWN)
+    assert repeated.visit() == [0, 2, 3, 5, 6]
+    repeated.rewrites.localize(repeated.states)
+    sizes = [op.results[0].type.shape for op in repeated.ops[:-1]]
+    assert sizes == [[4], [3], [5], [1], [4], [4], [6], [3]]
+    assert {repeated.states[repeated.arrays.number_of(op.results[0])] for op in repeated.ops[:-1]} == {KNOWN}
+
+
+def test_operations_of_other_sizes_have_equal_states_and_attributes() -> None:
+    arguments = "%a: tensor<4xf32>, %b: tensor<6xf32>, %c: tensor<8xf32>"
+    body = """%0 = stablehlo.negate %a : tensor<4xf32>
+        %1 = stablehlo.negate %b : tensor<6xf32>
+        %2 = stablehlo.negate %c {x} : tensor<8xf32>"""
+    repeated = Repeated(body, arguments, ignoring_sizes=("negate",))
+    repeated.lie(repeated.block.arguments[1], KNOWN)
+    assert repeated.visit() == [0, 1, 2]
+
+
 LOOP = """%{0} = "stablehlo.case"(%i) ({{
     %x = stablehlo.{2} %{1}, %{1} : tensor<4xf32>
     stablehlo.return %x : tensor<4xf32>
@@ -195,7 +228,9 @@ def test_regions_count_with_what_they_take_from_around(second: str, planned: lis
 def test_one_without_states_represents_no_other() -> None:
     repeated = Repeated("%0 = stablehlo.negate %a : tensor<4xf32>\n%1 = stablehlo.negate %b : tensor<4xf32>")
     planned: list[int] = []
-    repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, repeated.states, planned.append, lambda op: None)
+    repeated.rewrites.visit(
+        repeated.ops[0]._CAPIPtr, 0, repeated.states, planned.append, lambda op: None, lambda state: []
+    )
     assert len(planned) == 2
     changed: list[ir.Operation] = []
     assert repeated.rewrite(0, changed.append) == []
@@ -260,7 +295,11 @@ def test_the_rewrite_is_replayed_on_operations_of_other_names() -> None:
 
 def test_an_operation_that_was_not_read_and_states_of_another_size_are_refused() -> None:
     repeated, other = (Repeated("%0 = stablehlo.negate %a : tensor<4xf32>") for _ in range(2))
+
+    def visit(op: ir.Operation, states: array[int]) -> None:
+        repeated.rewrites.visit(op._CAPIPtr, 0, states, lambda op: None, lambda op: None, lambda state: [])
+
     with pytest.raises(ValueError, match="was not there when the module was read"):
-        repeated.rewrites.visit(other.ops[0]._CAPIPtr, 0, repeated.states, lambda op: None, lambda op: None)
+        visit(other.ops[0], repeated.states)
     with pytest.raises(ValueError, match="a number for each value"):
-        repeated.rewrites.visit(repeated.ops[0]._CAPIPtr, 0, array("i", [0]), lambda op: None, lambda op: None)
+        visit(repeated.ops[0], array("i", [0]))

@@ -44,8 +44,9 @@ from mlir_shard.transforms.partition.op_decisions import (
     uneven_edges,
 )
 from mlir_shard.transforms.partition.partial_results import reduced_axes
+from mlir_shard.transforms.partition.plan_reuse import reuse_of
 from mlir_shard.transforms.partition.regions import ComputationSides, captured_uses, has_single_blocks, passed_on
-from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.partition.repeated_ops import RepeatedOps, Reuse
 from mlir_shard.transforms.partition.value_placements import ValuePlacements, is_moved_next, replicated, settled
 from mlir_shard.transforms.reshard.planned_collectives import DIRECT_EXCHANGE
 from mlir_shard.transforms.shardings import COMPUTING, rule_cache
@@ -112,16 +113,21 @@ class Planner:
     def _block(self, block: Any, returned: Sequence[Placement] | None, plans: list[OpPlan]) -> None:
         """Plans the ops of a block; the last one needs its operands placed as `returned`."""
 
-        def plan(op: Any) -> bool:
+        def plan(op: Any) -> Reuse:
             count, gathered = len(plans), len(self._gathers)
             self._guarded(op, plans)
-            return gathered == len(self._gathers) and _is_template(plans[count:])
+            return reuse_of(plans[count:], self._grid) if gathered == len(self._gathers) else Reuse.NONE
 
-        last = self._repeated.plan(block, self._values.placements, plan, _context_key, int(self._manual_depth > 0))
+        context = int(self._manual_depth > 0)
+        last = self._repeated.plan(block, self._values.placements, plan, _context_key, self._grid.num_shards, context)
         if returned is None:
             self._guarded(last, plans)
         else:
             plans.append(OpPlan(last, self._guarded_reshards(last, returned)))
+
+    def localize(self) -> None:
+        """Gives the results of ops that share the plan of an op of other sizes their local types."""
+        self._repeated.localize(self._values.placements)
 
     def _guarded(self, op: Any, plans: list[OpPlan]) -> None:
         try:
@@ -388,12 +394,3 @@ def _context_key(op: Any) -> tuple[Hashable] | None:
         return context_of(op, COMPUTING)
     except RuleError as error:
         raise _not_partitioned(op, error) from error
-
-
-def _is_template(plans: Sequence[OpPlan]) -> bool:
-    """Returns whether the plan of an op applies to all isomorphic ops."""
-    if len(plans) != 1 or plans[0].captured:
-        return False
-    role, partition = plans[0].role, plans[0].partition
-    is_alone = role in (Role.KEPT, Role.COMPUTED, Role.REPLACED)
-    return (is_alone or (role is Role.PASSED_ON and not len(plans[0].op.regions))) and (not partition or partition.pure)

@@ -1,6 +1,7 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Isomorphic ops are planned once and rewritten natively as the first of them. Elementwise ops may differ in name.
+"""Isomorphic ops are planned once and rewritten natively as the first of them. Elementwise ops may differ in name, and
+ops with even shards in sizes.
 
 The state of each value in planning is a number; equal states have the same number.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
@@ -16,7 +18,7 @@ from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.rules.elementwise import is_elementwise
 from mlir_shard.rules.partition import partition_rule_for
-from mlir_shard.rules.registry import is_ruled_from_outside
+from mlir_shard.rules.registry import has_rule_for_any_sizes, is_ruled_from_outside
 from mlir_shard.rules.uneven_shards import may_fail
 
 Known = TypeVar("Known", bound=Hashable)
@@ -55,6 +57,10 @@ class NumberedValues(Generic[Known]):
         state = self._state(value)
         return None if state < 0 else self._distinct[state]
 
+    def state(self, number: int) -> Known:
+        """Returns the state of a number."""
+        return self._distinct[number]
+
     def _state(self, value: Any) -> int:
         number = self._arrays.number_of(value)
         return -1 if number is None else self.states[number]
@@ -66,16 +72,31 @@ class NumberedValues(Generic[Known]):
         return number
 
 
-def _ignored(op: Any) -> tuple[bool, bool]:
-    """Returns whether the plan of an op is independent of its name, and of the constants that it uses."""
+def _ignored(op: Any) -> tuple[bool, bool, bool]:
+    """Returns whether the plan of an op is independent of its name, of the constants that it uses, and of sizes.
+
+    It may be independent only of sizes with even shards.
+    """
     rule = partition_rule_for(op)
-    if rule is None or not rule.pure or not rule.sets_types_alone or rule.unshardable or len(op.regions):
-        return False, False
+    if rule is None or not rule.pure or not rule.sets_types_alone or rule.unshardable:
+        return False, False, False
+    is_of_any_sizes = has_rule_for_any_sizes(op.name)
+    if len(op.regions):
+        return False, False, is_of_any_sizes
     is_any_elementwise = is_elementwise(op.name) and not is_ruled_from_outside(op) and not may_fail(op)
-    return is_any_elementwise, is_any_elementwise or rule.makes_elements
+    return is_any_elementwise, is_any_elementwise or rule.makes_elements, is_of_any_sizes
 
 
-Plan = Callable[[Any], bool]
+class Reuse(Enum):
+    """The ops to which the plan of an op applies: that one alone, isomorphic ones, or also those of other sizes."""
+
+    NONE = auto()
+    ISOMORPHIC = auto()
+    ANY_SIZES = auto()
+
+
+Plan = Callable[[Any], Reuse]
+Shards = Callable[[Any], Sequence[int]]
 ContextKey = Callable[[Any], Hashable]
 
 
@@ -91,7 +112,7 @@ class RepeatedOps:
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
         names = {op.name: op for op in self.representatives}
-        ignored = {name: (False, False) if by_name else _ignored(op) for name, op in names.items()}
+        ignored = {name: (False, False, False) if by_name else _ignored(op) for name, op in names.items()}
         self._rewrites = self.arrays.repeated_rewrites([ignored[op.name] for op in self.representatives])
         self._context_keys: dict[Hashable, int] = {}
         self._definers = self.arrays.definers
@@ -104,19 +125,28 @@ class RepeatedOps:
         return NumberedValues(self.arrays, self._uses[:])
 
     def plan(
-        self, block: Any, values: NumberedValues[Any], plan: Plan, context_key: ContextKey, context: int = 0
+        self,
+        block: Any,
+        values: NumberedValues[Any],
+        plan: Plan,
+        context_key: ContextKey,
+        shards: Shards,
+        context: int = 0,
     ) -> Any:
         """Plans the ops of a block except the last one, which is returned; returns None for an empty block.
 
-        `plan(op)` plans an op, sets the states of its results, and returns whether isomorphic ops are changed in the
-        same way. If so, the first of these has a plan for all, to be passed to `carry_out`, and the others have none.
-        Isomorphic ops have equal `context_key(op)`, which is None if no op of the signature has one.
+        `plan(op)` plans an op, sets the states of its results, and returns which ops are changed in the same way. The
+        first of these has a plan for all, to be passed to `carry_out`, and the others have none. A plan for any sizes
+        only gives results local types; `localize` does so for all but the first op. Isomorphic ops have equal
+        `context_key(op)`, which is None if no op of the signature has one. `shards(state)` returns the number of shards
+        of each dimension of a value in a state.
         """
 
-        def states(number: int) -> list[int] | None:
-            if not plan(self.arrays.operation(number)) or not self._reuses:
+        def states(number: int) -> tuple[list[int], bool] | None:
+            reuse = plan(self.arrays.operation(number))
+            if reuse is Reuse.NONE or not self._reuses:
                 return None
-            return [values.states[value] for value in self.arrays.results(number)]
+            return [values.states[value] for value in self.arrays.results(number)], reuse is Reuse.ANY_SIZES
 
         def key_of(number: int) -> int | None:
             found = context_key(self.arrays.operation(number)) if self._reuses else None
@@ -125,8 +155,14 @@ class RepeatedOps:
         first = next(iter(block.operations), None)
         if first is None:
             return None
-        last = self._rewrites.visit(first.operation._CAPIPtr, context, values.states, states, key_of)
+        last = self._rewrites.visit(
+            first.operation._CAPIPtr, context, values.states, states, key_of, lambda state: shards(values.state(state))
+        )
         return ir.Operation._CAPICreate(last)
+
+    def localize(self, values: NumberedValues[Any]) -> None:
+        """Gives the results of ops that share the plan of an op of other sizes their local types."""
+        self._rewrites.localize(values.states)
 
     def carry_out(self, op: Any, change: Callable[[Any], None]) -> None:
         """Changes an op, and those isomorphic to it; `finish` has to be called after the last one.

@@ -96,6 +96,7 @@ class Spmdize(Pass):
         types = [_local_type(function, signatures, grid) for function in functions]
         gathers.remark()
         renumber_devices(op, grid)
+        planner.localize()
         application = PlanApplication(grid, builder)
         for function, planned, type_ in zip(functions, plans, types, strict=True):
             localize_signature(function, type_.inputs, type_.results)
