@@ -191,6 +191,9 @@ PYBIND11_MODULE(_native, module) {
            }, py::arg("operations"), py::arg("numbers"),
            "For each operation the first of them that has its signature and whose operands and results have the same\n"
            "numbers, in a buffer that has one for each value.")
+      .def("forms_of_any_sizes", &ModuleArrays::formsOfAnySizes, py::arg("wanted"), py::arg("ignored"),
+           "Returns the number of the form of each signature that is wanted, -1 for the others. Signatures of a form\n"
+           "differ only in sizes, as far as `Host.read` ignores them for `any_sizes`, and in the ignored attributes.")
       .def("with_signatures", &withSignatures, py::arg("wanted"), "The operations whose signature is wanted.")
       .def("used_once", [](const ModuleArrays &arrays) { return py::bytes(arrays.usedOnce()); },
            "Whether each value is an operand once, and no more.")

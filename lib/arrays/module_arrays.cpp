@@ -200,6 +200,19 @@ std::vector<std::int32_t> ModuleArrays::usersOf(std::int32_t value) {
   return found;
 }
 
+std::vector<std::int32_t> ModuleArrays::formsOfAnySizes(const std::vector<bool> &wanted,
+                                                        const std::vector<std::string> &ignored) const {
+  std::vector<std::int32_t> forms(representatives.size(), -1);
+  if (forms.empty())
+    return forms;
+  Signatures ofAnySizes(capi, capi.mlirOperationGetContext(representatives.front()), ignored,
+                        [](std::string_view) { return true; });
+  for (std::size_t signature = 0; signature < forms.size(); ++signature)
+    if (wanted.at(signature))
+      forms[signature] = ofAnySizes.of(representatives[signature]);
+  return forms;
+}
+
 std::vector<std::int32_t> ModuleArrays::lastFollowing(const std::vector<std::int32_t> &operations,
                                                       const std::vector<bool> &follows) {
   const std::vector<std::int32_t> users = soleUsers();

@@ -112,6 +112,11 @@ public:
   // same numbers.
   std::vector<std::int32_t> alike(const std::vector<std::int32_t> &operations, const std::int32_t *valueNumbers) const;
 
+  // Returns the number of the form of each signature that is `wanted`, -1 for the others. Signatures of a form differ
+  // only in sizes, as far as `appendSizePattern` ignores them, and in attributes named in `ignored`.
+  std::vector<std::int32_t> formsOfAnySizes(const std::vector<bool> &wanted,
+                                            const std::vector<std::string> &ignored) const;
+
   const Capi &capi;
   std::vector<MlirOperation> ops;
   std::vector<std::int32_t> parents; // The enclosing operation, -1 under the root.

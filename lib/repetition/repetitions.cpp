@@ -22,19 +22,19 @@ void Repetitions::findClasses(const std::vector<Ignored> &ignored) {
   classes.resize(arrays.representatives.size());
   std::iota(classes.begin(), classes.end(), 0);
   ignoresConstants.resize(classes.size());
-  classesOfAnySizes.resize(classes.size(), -1);
+  forms.resize(classes.size(), -1);
   if (classes.empty() || ignored.empty())
     return;
-  const MlirContext context = capi.mlirOperationGetContext(arrays.representatives.front());
-  Signatures withoutNames(capi, context, {}), ofAnySizes(capi, context, {}, [](std::string_view) { return true; });
+  Signatures withoutNames(capi, capi.mlirOperationGetContext(arrays.representatives.front()), {});
+  std::vector<bool> ignoresSizes;
   for (std::size_t signature = 0; signature < classes.size(); ++signature) {
     const MlirOperation representative = arrays.representatives[signature];
     ignoresConstants[signature] = ignored.at(signature).constants;
     if (ignored[signature].name)
       classes[signature] = -1 - withoutNames.ofAnyName(representative);
-    if (ignored[signature].sizes)
-      classesOfAnySizes[signature] = ofAnySizes.of(representative);
+    ignoresSizes.push_back(ignored[signature].sizes);
   }
+  forms = arrays.formsOfAnySizes(ignoresSizes, {});
 }
 
 void Repetitions::findConstants() {
@@ -123,9 +123,9 @@ std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::i
   };
   const std::int32_t last = numberOf(lastInBlock(capi, capi.mlirOperationGetBlock(arrays.ops[first])));
   for (std::int32_t op = first; op != last; op = ends[op]) {
-    const std::int32_t ofAnySizes = classesOfAnySizes[arrays.signatures[op]];
+    const std::int32_t form = forms[arrays.signatures[op]];
     readKey(op, context, states);
-    if (ofAnySizes < 0)
+    if (form < 0)
       addContextKey(op, contextKey);
     if (const auto found = known.find(key); found != known.end()) {
       represented[found->second.op].push_back(op);
@@ -134,9 +134,9 @@ std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::i
     }
     Key own = key; // `plan` may visit the operations inside.
     Key sized;
-    if (ofAnySizes >= 0) {
+    if (form >= 0) {
       sized = key;
-      sized[1] = ofAnySizes;
+      sized[1] = form;
       const auto found = knownForAnySizes.find(sized);
       if (found != knownForAnySizes.end() && hasEvenShards(op, states, found->second, shards)) {
         sharing.push_back(op);
@@ -148,7 +148,7 @@ std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::i
     if (!planned)
       continue;
     setStates(op, planned->states);
-    if (ofAnySizes >= 0 && planned->isForAnySizes)
+    if (form >= 0 && planned->isForAnySizes)
       knownForAnySizes.emplace(std::move(sized), planned->states);
     known.emplace(std::move(own), Known{op, std::move(planned->states)});
   }

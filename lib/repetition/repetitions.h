@@ -90,7 +90,7 @@ private:
   // By signature: the signature, or a negative number of the signature without its name if the name is ignored.
   std::vector<std::int32_t> classes;
   std::vector<bool> ignoresConstants; // By signature.
-  std::vector<std::int32_t> classesOfAnySizes; // By signature; -1 if its operations do not share plans for any sizes.
+  std::vector<std::int32_t> forms; // By signature; -1 if its operations do not share plans for any sizes.
   // Numbers of values that are computed from constants alone, equal for isomorphic values; -1 for other values.
   std::vector<std::int32_t> constants;
   std::unordered_set<std::int32_t> withoutContextKey; // Classes.

@@ -130,11 +130,26 @@ void defineShardedOps(py::module_ &module) {
       .value("RESHARDS", ShardedOps::Use::Reshards)
       .value("RETURNS", ShardedOps::Use::Returns);
   held.def(py::init([](std::shared_ptr<ModuleArrays> arrays, const std::vector<std::int32_t> &ops,
-                       const std::unordered_map<std::int32_t, std::int32_t> &tags) {
-             ShardedOps made(*arrays, ops, tags);
+                       const std::unordered_map<std::int32_t, std::int32_t> &tags, std::vector<std::int32_t> forms) {
+             ShardedOps made(*arrays, ops, tags, std::move(forms));
              return HeldShardedOps{std::move(arrays), std::move(made)};
            }),
-           py::arg("arrays"), py::arg("ops"), py::arg("tags"))
+           py::arg("arrays"), py::arg("ops"), py::arg("tags"), py::arg("forms"))
+      .def("keep",
+           [](HeldShardedOps &held, std::int32_t op, const py::buffer &numbers,
+              std::vector<std::pair<std::int32_t, std::int32_t>> factors, std::vector<std::int64_t> factorShards,
+              std::vector<std::int64_t> elementSizes, std::vector<std::vector<std::int64_t>> tensorShards,
+              std::int64_t operationsPerElement, std::pair<double, double> rates, double moveLatency) {
+             held.ops.kept.add(op, valueNumbers(numbers, *held.arrays),
+                               {std::move(factors), std::move(factorShards), std::move(elementSizes),
+                                std::move(tensorShards), operationsPerElement, rates.first, rates.second,
+                                moveLatency});
+           },
+           py::arg("op"), py::arg("numbers"), py::kw_only(), py::arg("factors"), py::arg("factor_shards"),
+           py::arg("element_sizes"), py::arg("tensor_shards"), py::arg("operations_per_element"), py::arg("rates"),
+           py::arg("move_latency"),
+           "Records that nothing is resharded around an operation: `visit` and `settle` do not ask for others of its form\n"
+           "with the same numbers, if this is proved for their sizes.")
       .def_property_readonly("kinds", [](const HeldShardedOps &held) { return held.ops.kinds; })
       .def_property_readonly("representatives", [](const HeldShardedOps &held) { return held.ops.representatives; })
       .def("alike",

@@ -10,8 +10,8 @@
 namespace mlir_shard {
 
 ShardedOps::ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &ops,
-                       const std::unordered_map<std::int32_t, std::int32_t> &tags)
-    : kinds(arrays.ops.size(), -1), arrays(arrays) {
+                       const std::unordered_map<std::int32_t, std::int32_t> &tags, std::vector<std::int32_t> forms)
+    : kinds(arrays.ops.size(), -1), kept(arrays, std::move(forms)), arrays(arrays) {
   const RegionContents regions(arrays);
   std::unordered_map<Key, std::int32_t, NumbersHash> known;
   Key key;
@@ -55,7 +55,9 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
     key.clear();
     addNumbers(op, numbers, key);
     const auto found = known.find(key);
-    const Visited visited = found == known.end() ? visit(op) : Visited{found->second, true};
+    const Visited visited = found != known.end()       ? Visited{found->second, true}
+                            : kept.isKept(op, numbers) ? Visited{nullptr, true}
+                                                       : visit(op);
     if (found == known.end() && visited.isAll)
       known.emplace(key, visited.insertion);
     if (!visited.insertion)
@@ -72,7 +74,7 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
 // The operands and results at which operations are resharded, computed once for each equivalence class.
 class ShardedOps::Resharded {
 public:
-  Resharded(const ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
+  Resharded(ShardedOps &ops, const std::int32_t *numbers, const std::vector<Use> &uses,
             const std::vector<std::int32_t> &returned, const WhereResharded &whereResharded)
       : ops(ops), arrays(ops.arrays), numbers(numbers), uses(uses), returned(returned),
         whereResharded(whereResharded) {}
@@ -118,11 +120,11 @@ private:
     ops.addNumbers(op, numbers, key);
     auto found = known.find(key);
     if (found == known.end())
-      found = known.emplace(key, whereResharded(op)).first;
+      found = known.emplace(key, ops.kept.isKept(op, numbers) ? std::vector<bool>{} : whereResharded(op)).first;
     return !found->second.empty() && found->second.at(place);
   }
 
-  const ShardedOps &ops;
+  ShardedOps &ops;
   ModuleArrays &arrays;
   const std::int32_t *numbers;
   const std::vector<Use> &uses;

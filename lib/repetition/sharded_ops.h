@@ -7,6 +7,7 @@
 
 #include "arrays/module_arrays.h"
 #include "repetition/insertion.h"
+#include "repetition/kept_ops.h"
 
 #include <cstdint>
 #include <functional>
@@ -22,13 +23,14 @@ public:
   enum class Use : std::uint8_t { Ignored, Weighed, Reshards, Returns };
 
   // Operations of a kind agree in signature, in the contents of their regions, and in their `tags`, which are 0 if not
-  // given. A unique tag makes an operation different from all others.
+  // given. A unique tag makes an operation different from all others. `forms` are those of `KeptOps`.
   ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &ops,
-             const std::unordered_map<std::int32_t, std::int32_t> &tags);
+             const std::unordered_map<std::int32_t, std::int32_t> &tags, std::vector<std::int32_t> forms);
 
   std::vector<std::int32_t> kinds;           // Of each operation of the module; -1 for operations that are not in
                                              // `ops`.
   std::vector<std::int32_t> representatives; // The first operation of each kind.
+  KeptOps kept; // `visit` and `settle` do not ask for operations that are kept.
 
   // Returns for each operation the first one of its kind whose operands and results have the same numbers.
   std::vector<std::int32_t> alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const;

@@ -192,9 +192,20 @@ class ModuleArrays:
         the same block, and each the only user of the result of its predecessor."""
         return self._arrays.last_following(operations, follows)
 
-    def sharded_ops(self, ops: Sequence[int], tags: Mapping[int, int]) -> _native.ShardedOps:
-        """Returns operations by kind: operations of one kind have equal signatures, contents of regions and tags."""
-        return _native.ShardedOps(self._arrays, ops, tags)
+    def forms_of_any_sizes(self, wanted: Sequence[bool], ignored: Sequence[str] = ()) -> list[int]:
+        """Returns the number of the form of each signature that is wanted, -1 for the others.
+
+        Signatures of a form differ only in sizes, as far as `any_sizes` ignores them, and in attributes named in
+        `ignored`.
+        """
+        return self._arrays.forms_of_any_sizes(wanted, ignored)
+
+    def sharded_ops(self, ops: Sequence[int], tags: Mapping[int, int], forms: Sequence[int] = ()) -> _native.ShardedOps:
+        """Returns operations by kind: operations of one kind have equal signatures, contents of regions and tags.
+
+        `forms` has the form of each signature, -1 for those without a form: see `ShardedOps.keep`.
+        """
+        return _native.ShardedOps(self._arrays, ops, tags, forms)
 
     def write_states(
         self,

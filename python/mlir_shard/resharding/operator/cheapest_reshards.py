@@ -12,7 +12,7 @@ from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, MeshAndRef, mesh_of, op_mesh
 from mlir_shard.resharding.operator.op_assignment import OpAssignment, cheapest_assignment
 from mlir_shard.resharding.operator.op_cost import OpCosts
-from mlir_shard.resharding.operator.op_form import OpForm, form_key
+from mlir_shard.resharding.operator.op_form import KeptShards, OpForm, form_key
 from mlir_shard.resharding.operator.op_problem import ComputeCosts, OpProblem
 from mlir_shard.resharding.operator.op_reshards import (
     OpKind,
@@ -84,7 +84,7 @@ class CheapestReshards:
 
     def __init__(self, prices: ReshardPrices, rates: DeviceRates | None = None) -> None:
         self._reshardings = Reshardings(prices)
-        self._rates = DeviceRates() if rates is None else rates
+        self.rates = DeviceRates() if rates is None else rates
         self._forms: dict[Hashable, _Form | None] = {}
         self._cached_around = lru_cache(maxsize=MOST_CACHED)(self._around)
 
@@ -111,7 +111,7 @@ class CheapestReshards:
             return PricedReshards(None, cost, (0.0,) * len(op.operands))
         if form.form.tensors_with_overflow and op.kind is not OpKind.RESHAPE:
             return PricedReshards(reshards_around(op, form.meshes, full=True))
-        costs = OpCosts(problem, axes_of_factors(op, form.mesh, form.by_factor), self._reshardings, self._rates)
+        costs = OpCosts(problem, axes_of_factors(op, form.mesh, form.by_factor), self._reshardings, self.rates)
         try:
             best = cheapest_assignment(problem, costs)
         except ValueError:
@@ -129,12 +129,32 @@ class CheapestReshards:
             self._forms[key] = _Form.of(op, listed)
         return self._forms[key]
 
+    def kept_shards(
+        self, op: ShardedOp, tensors: tuple[OpTensor, ...], meshes: Mapping[str, Mesh]
+    ) -> KeptShards | None:
+        """Returns the shards of ops of the form of this one around which nothing is resharded, if they are cheapest.
+
+        They are cheapest for the sizes for which `ComputeCosts.cost_if_least` returns a cost, with `rates` and
+        `move_latency`. Returns None if the form has no such shards.
+        """
+        form = self._form(op, tuple(meshes.items()))
+        return (
+            None
+            if form is None or op.kind is OpKind.INDEXING
+            else form.form.kept_shards([tensor.shape for tensor in tensors])
+        )
+
+    @property
+    def move_latency(self) -> float:
+        """The least latency of a reshard, in seconds."""
+        return self._reshardings.least_latency
+
     def _cost_if_kept(self, problem: OpProblem) -> float | None:
         """Returns the cost of an op around which nothing is resharded or reduced, if it is proved minimal, or None."""
         kept = problem.form.kept_axes
         if kept is None:
             return None
-        return ComputeCosts(problem, self._rates).cost_if_least(kept, 0.0, self._reshardings.least_latency)
+        return ComputeCosts(problem, self.rates).cost_if_least(kept, 0.0, self.move_latency)
 
     def between(
         self, source: TensorSharding | None, target: TensorSharding | None, tensor: OpTensor, meshes: Meshes

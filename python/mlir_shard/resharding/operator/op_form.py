@@ -4,28 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from itertools import chain, combinations, permutations
+from functools import cached_property
+from itertools import chain
 from math import gcd, lcm, prod
 
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
+from mlir_shard.resharding.operator.factor_candidates import (
+    Candidate,
+    Candidates,
+    NumberedAxes,
+    candidates_of_any_size,
+)
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, total_size
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, join_factors
-
-NumberedAxes = tuple[list[int], int]
-"""The numbers of axes in use, and the number of devices along them."""
-
-MOST_PERMUTED = 3
-"""The most axes and sub-axes in use for which all may go to any factor, in any order."""
-MOST_COMBINED = 4
-"""The most axes in use for which all may go to any factor in the order of the grid; of more, only one axis may."""
-MOST_USED = 6
-"""The most axes in use for which candidates exist: planning reshards between shardings with more axes takes seconds."""
 
 
 def form_key(rule: OpShardingRule) -> Hashable:
@@ -42,27 +38,20 @@ def form_key(rule: OpShardingRule) -> Hashable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """Grid axes that a factor may get if the devices along them divide it; `is_given` if it may have any size."""
-
-    axes: GridAxes
-    devices: int
-    is_given: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The lists of axes that each factor of an op may get.
+class KeptShards:
+    """The numbers of shards of an op around which nothing is resharded.
 
     Attributes:
-        axes: the candidates of each factor, as axes and sub-axes of the mesh.
-        numbered: the same as numbers of `OpForm.used_axes`, with the number of devices along them.
-        devices: the number of devices along all axes of candidates.
+        factors: a dimension that has the size of each factor, as the number of a tensor and the dimension.
+        of_factors: the number of shards of each factor.
+        of_tensors: the number of shards of each dimension of each tensor.
+        operations_per_element: the operations for each element of the product of the factors.
     """
 
-    axes: tuple[tuple[Axes, ...], ...]
-    numbered: tuple[tuple[NumberedAxes, ...], ...]
-    devices: int
+    factors: tuple[tuple[int, int], ...]
+    of_factors: tuple[int, ...]
+    of_tensors: tuple[tuple[int, ...], ...]
+    operations_per_element: int
 
 
 @dataclass(frozen=True)
@@ -128,6 +117,33 @@ class OpForm:
             return None
         axes = compatible_axes(self.projection, rule)
         return None if axes is None or any(axes[factor] for factor in rule.reduction_factors) else axes
+
+    def kept_shards(self, shapes: Sequence[tuple[int, ...]]) -> KeptShards | None:
+        """Returns the numbers of shards with `kept_axes`; None if they are not known to be the same for other sizes.
+
+        `shapes` are those of the tensors of `rule`.
+        """
+        axes, rule = self.kept_axes, self.rule
+        if axes is None or not rule.operand_mappings:
+            return None
+        if any(one and factor not in self.operand_factors for factor, one in enumerate(axes)):
+            return None
+        places = {
+            dim.factor_indices[0]: (tensor, place)
+            for tensor, mapping in enumerate(rule.tensor_mappings)
+            for place, dim in enumerate(mapping.dim_mappings)
+            if len(dim.factor_indices) == 1
+        }
+        factors = tuple([places.get(factor, (-1, -1)) for factor in range(rule.num_factors)])
+        sizes = [0 if tensor < 0 else shapes[tensor][dim] for tensor, dim in factors]
+        if tuple(sizes) != rule.factor_sizes:
+            return None
+        return KeptShards(factors, *self.num_shards(axes), self.operations_per_element)
+
+    @property
+    def operations_per_element(self) -> int:
+        """The operations for each element of the product of the factors: a product and a sum if factors are reduced."""
+        return 2 if self.rule.reduction_factors else 1
 
     @cached_property
     def operand_factors(self) -> frozenset[int]:
@@ -310,45 +326,8 @@ class OpForm:
         return tuple([lcm(*(one.devices for one in of)) for of in self._candidates_of_any_size])
 
     @cached_property
-    def _candidates_of_any_size(self) -> tuple[tuple[_Candidate, ...], ...]:
-        rule, grid = self.rule, self.grid
-        # Without overflow axes, which no factor may get.
-        used = tuple(sorted(set(chain.from_iterable(chain.from_iterable(self._factor_axes)))))
-        if len(used) > MOST_USED:
-            raise ValueError(f"{len(used)} axes and sub-axes are in use, more than {MOST_USED}")
-        result: list[tuple[_Candidate, ...]] = []
-        for factor, had in enumerate(self._factor_axes):
-            if factor in rule.need_replication_factors:
-                result.append((_Candidate((), 1, True),))
-                continue
-            begins = frozenset({axes[:length] for axes in had for length in range(len(axes) + 1)} | {()})
-            found = set(begins)
-            if factor not in rule.permutation_factors and not rule.is_blocked(factor):
-                found.update(_continued(begins, used))
-            ordered = _heaviest_first(found, {one: _weight(one, had) for one in begins})
-            result.append(tuple([_Candidate(one, grid.num_devices(one), one in begins) for one in ordered]))
-        return tuple(result)
-
-
-@lru_cache(maxsize=1024)
-def _continued(begins: frozenset[GridAxes], used: GridAxes) -> tuple[GridAxes, ...]:
-    """Returns each of `begins` followed by axes of `used` that it does not have, in all ways up to the limits above."""
-    ways = permutations if len(used) <= MOST_PERMUTED else combinations
-    found = []
-    for begin in begins:
-        others = [axis for axis in used if axis not in begin]
-        for count in range(1, (len(others) if len(used) <= MOST_COMBINED else 1) + 1):
-            found += [begin + tuple(more) for more in ways(others, count)]
-    return tuple(found)
-
-
-def _heaviest_first(found: Iterable[GridAxes], weights: Mapping[GridAxes, int]) -> list[GridAxes]:
-    """Returns lists of axes sorted by descending weight, 0 if it is missing, then by length and axes."""
-    return sorted(found, key=lambda axes: (-weights.get(axes, 0), len(axes), axes))
-
-
-def _weight(axes: GridAxes, had: list[GridAxes]) -> int:
-    return sum(len(axes) for other in had if other[: len(axes)] == axes)
+    def _candidates_of_any_size(self) -> tuple[tuple[Candidate, ...], ...]:
+        return candidates_of_any_size(self._factor_axes, self.rule, self.grid)
 
 
 def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:

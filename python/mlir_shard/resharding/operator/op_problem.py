@@ -52,7 +52,7 @@ class ComputeCosts:
         operations = 0
         if not self._problem.indexes:
             local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, of_factors, strict=True)]
-            operations = prod(local) * (2 if rule.reduction_factors else 1)
+            operations = prod(local) * self._problem.form.operations_per_element
         num_bytes = [
             tensor.element_size * prod(map(block_size, tensor.shape, counts))
             for tensor, counts in zip(self._problem.tensors, of_tensors, strict=True)
@@ -99,7 +99,7 @@ class ComputeCosts:
         rule = self._problem.rule
         if not rule.operand_mappings:
             return 0.0
-        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * (2 if rule.reduction_factors else 1)
+        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * self._problem.form.operations_per_element
         num_bytes = [tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors]
         total = self._of_elements(num_bytes) if self._problem.indexes else sum(num_bytes)
         return self._rates.seconds(operations // devices, total // devices)

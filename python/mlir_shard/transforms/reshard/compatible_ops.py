@@ -9,7 +9,6 @@ code inserts them around all such ops.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from mlir_shard._native import Insertion, ShardedOps
@@ -34,11 +33,11 @@ from mlir_shard.resharding.windows import FactorWindow
 from mlir_shard.rules import RuleOptions
 from mlir_shard.rules.cumulative import factor_windows
 from mlir_shard.rules.reduction import reduction_op
-from mlir_shard.rules.registry import depends_on_context, has_rule_for_any_sizes
+from mlir_shard.rules.registry import has_rule_for_any_sizes
 from mlir_shard.sharding import Mesh, OpShardingRule, ReductionOp, TensorSharding, TensorShardingPerValue
-from mlir_shard.transforms.device_sets import is_crossing
 from mlir_shard.transforms.gathers import Gathers
 from mlir_shard.transforms.insertion import apply, operation_of
+from mlir_shard.transforms.reshard.function_signatures import FunctionSignatures
 from mlir_shard.transforms.reshard.gathered_operands import note_gathered_operands
 from mlir_shard.transforms.reshard.op_choices import (
     RESHARDED_ALWAYS,
@@ -48,9 +47,6 @@ from mlir_shard.transforms.reshard.op_choices import (
     Treatment,
     concerns_all_ops,
     is_resharded_by_default,
-    kind_of,
-    size_of,
-    tensor_of,
 )
 from mlir_shard.transforms.reshard.reduced_operands import (
     check_terminator,
@@ -105,8 +101,14 @@ class CompatibleOps:
         self._windows: dict[tuple[int, int], tuple[FactorWindow, ...]] = {}
         # Ops without a rule may need insertions only in this case.
         self._asks_all = any(concerns_all_ops(sharding, meshes) for sharding in self._function.shardings)
-        self._tensor_of, self._size_of = cache(tensor_of), cache(size_of)
-        self._signatures = [self._signature(op) for op in self._function.representatives]
+        self._signatures = FunctionSignatures(
+            self._function,
+            self._rule_for,
+            self._options,
+            self._may_reshard,
+            is_priced=cheapest is not None,
+            asks_each=not reuses,
+        )
         self._replaced: list[Any] = []
         self._summands: Mapping[int, int] = {}
         self._kinds: Sequence[int] = ()
@@ -117,14 +119,14 @@ class CompatibleOps:
         ops = self._by_kind(rules)
         self._kinds = ops.kinds
         if self._cheapest is not None and self._is_full:
-            self._summands = summands(self._function, self._signatures, rules, self._combiner)
+            self._summands = summands(self._function, self._signatures.first_of_each_form(), rules, self._combiner)
         if self._summands:
             ops = self._by_kind(rules)
         self._settle_results(rules, ops)
 
         def process(op: int) -> tuple[Insertion | None, bool]:
             try:
-                return self._process(op, self._signatures[self._arrays.signatures[op]], rules[op])
+                return self._process(op, self._signatures.of_form(self._arrays.signatures[op]), rules[op])
             except ReshardError as error:
                 where = self._arrays.operation(op)
                 raise PassFailure(f"'{where.name}' cannot be resharded: {error}", where) from error
@@ -134,20 +136,6 @@ class CompatibleOps:
             op.erase()
         self.made = OperationList([*capsules_of(self._made), *self._arrays.made().capsules])
         self.attributed += map(self._arrays.operation, attributed)
-
-    def _signature(self, op: Any) -> Signature:
-        name = op.name
-        # The operand of an exchange between meshes of different devices keeps its sharding.
-        treatment = Treatment.OTHER if is_crossing(op) else Treatment.of(name)
-        kind, has_regions = kind_of(name), len(op.regions) > 0
-        # An op without insertions needs no other properties, except whether it has regions.
-        if treatment is not Treatment.OTHER or not (has_regions or self._may_reshard(name)):
-            return Signature(name, treatment, kind, has_regions=has_regions)
-        asks_each = not self._reuses or depends_on_context(op, self._options)
-        rule = None if asks_each else self._rule_for(op)
-        types = [value.type for value in (*op.operands, *op.results)]
-        tensors = () if self._cheapest is None else tuple(map(self._tensor_of, types))
-        return Signature(name, treatment, kind, rule, asks_each, has_regions, tensors, tuple(map(self._size_of, types)))
 
     def _ops_of_interest(self) -> OpRules:
         """Returns the ops that may need insertions, in pre-order, with their rules.
@@ -161,17 +149,23 @@ class CompatibleOps:
             return own[op] is not None
 
         reached = self._arrays.outermost(self._closes, is_closed)
-        asked = [self._asked_rule(one, one.rule) for one in self._signatures]
-        goes_without = [self._asks_all or one.treatment is not Treatment.OTHER for one in self._signatures]
+        firsts = self._signatures.first_of_each_form()
+        asked = [self._asked_rule(one, one.rule) for one in firsts]
+        goes_without = [self._asks_all or one.treatment is not Treatment.OTHER for one in firsts]
         is_interesting = [
             without or rule is not None or (one.asks_each and self._may_reshard(one.name))
-            for one, rule, without in zip(self._signatures, asked, goes_without, strict=True)
+            for one, rule, without in zip(firsts, asked, goes_without, strict=True)
         ]
         ops = reached.where(is_interesting).numbers
         signatures = self._arrays.signatures
         own = {op: self._asked_rule(self._signatures[signatures[op]], rule) for op, rule in own.items()}
         left_out = {op for op, rule in own.items() if rule is None and not goes_without[signatures[op]]}
-        return OpRules([op for op in ops if op not in left_out] if left_out else ops, signatures, asked, own)
+
+        def rule_of(signature: int) -> OpShardingRule | None:
+            return self._asked_rule(self._signatures[signature], self._signatures[signature].rule)
+
+        ops = [op for op in ops if op not in left_out] if left_out else ops
+        return OpRules(ops, signatures, asked, rule_of, own)
 
     def _asked_rule(self, signature: Signature, rule: OpShardingRule | None) -> OpShardingRule | None:
         """Returns the rule that may require insertions around an op, or None."""
@@ -186,7 +180,7 @@ class CompatibleOps:
         tags = {op: numbers.setdefault((0, count), len(numbers) + 1) for op, count in self._summands.items()}
         for op, rule in rules.own.items():
             tags[op] = numbers.setdefault((id(rule), self._summands.get(op, 1)), len(numbers) + 1)
-        return self._arrays.sharded_ops(rules.ops, tags)
+        return self._arrays.sharded_ops(rules.ops, tags, self._signatures.forms)
 
     def _settle_results(self, rules: OpRules, ops: ShardedOps) -> None:
         """Gives results the shardings that are cheapest for the ops that make and use them."""
@@ -195,7 +189,13 @@ class CompatibleOps:
             return
         returned = shardings_of(self._op, Side.RESULTS)
         prices = self._cheapest, self._meshes
-        resting = RestingShardings(function, self._signatures, rules, returned, (self._priced, ops), prices)
+
+        def keep(op: int) -> None:
+            rule = rules[op]
+            if rule is not None and self._signatures.has_form(self._arrays.signatures[op]):
+                self._choices.keep(self._asked(op, rule, self._operand_numbers(op)), op, ops, function.numbers)
+
+        resting = RestingShardings(function, self._signatures, rules, returned, (self._priced, ops, keep), prices)
         for op in resting.settle():
             self._set_shardings(op, tuple(map(function.sharding_of, self._arrays.results(op))))
 
@@ -203,7 +203,7 @@ class CompatibleOps:
         return self._choices.of(self._asked(number, rule, self._operand_numbers(number)))
 
     def _closes(self, number: int) -> bool | None:
-        signature = self._signatures[number]
+        signature = self._signatures.of_form(number)
         return None if signature.asks_each else signature.rule is not None
 
     def _may_reshard(self, name: str) -> bool:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum, auto
 from math import prod
 from typing import Any, NamedTuple
 
+from mlir_shard._native import ShardedOps
 from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.ir.values import element_size
@@ -192,21 +194,41 @@ class OpChoices:
             found = self._kinds[asked] = (kinds.setdefault((is_full, key), len(kinds)), op.rule)
         return found[0]
 
-    def _choose(self, op: AskedOp, kind: int, *, is_full: bool) -> PricedReshards:
+    def keep(self, op: AskedOp, number: int, ops: ShardedOps, numbers: array[int]) -> None:
+        """Records in `ops` the form of an op around which nothing is resharded, if it is proved for other sizes too.
+
+        `number` is that of the op, and `numbers` has the number of the sharding of each value.
+        """
+        cheapest, tensors = self._cheapest, op.signature.tensors
+        shards = None if cheapest is None else cheapest.kept_shards(self._sharded(op), tensors, self._meshes)
+        if cheapest is not None and shards is not None:
+            ops.keep(
+                number,
+                numbers,
+                factors=shards.factors,
+                factor_shards=shards.of_factors,
+                element_sizes=[tensor.element_size for tensor in tensors],
+                tensor_shards=shards.of_tensors,
+                operations_per_element=shards.operations_per_element,
+                rates=(cheapest.rates.operations, cheapest.rates.memory),
+                move_latency=cheapest.move_latency,
+            )
+
+    def _sharded(self, op: AskedOp) -> ShardedOp:
         operands = tuple([self._shardings[one] for one in op.operands])
         results = tuple([self._shardings[one] for one in op.results])
         is_unreduced = bool(results and results[0] is not None and results[0].unreduced_axes)
         is_reducible = op.combiner is not None or is_unreduced
+        one = op.signature
+        return ShardedOp(op.rule, operands, results, one.sizes, one.kind, is_reducible, op.windows, op.summands)
 
-        def sharded_op() -> ShardedOp:
-            one = op.signature
-            return ShardedOp(op.rule, operands, results, one.sizes, one.kind, is_reducible, op.windows, op.summands)
-
+    def _choose(self, op: AskedOp, kind: int, *, is_full: bool) -> PricedReshards:
+        sharded = self._sharded(op)
         if self._cheapest is not None and is_full:
             reduction = op.combiner or ReductionOp.SUM
-            return self._cheapest.around(sharded_op(), op.signature.tensors, reduction, self._meshes)
+            return self._cheapest.around(sharded, op.signature.tensors, reduction, self._meshes)
         known = self._of_run.reshards
-        key = (kind, operands, results, is_reducible, op.windows, op.summands)
+        key = (kind, sharded.operands, sharded.results, sharded.reducible, op.windows, op.summands)
         if key not in known or not self._reuses:
-            known[key] = PricedReshards(reshards_around(sharded_op(), self._meshes, full=is_full))
+            known[key] = PricedReshards(reshards_around(sharded, self._meshes, full=is_full))
         return known[key]

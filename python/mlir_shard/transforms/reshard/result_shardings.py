@@ -26,6 +26,7 @@ from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
 from mlir_shard.sharding.axes import AxisRef
 from mlir_shard.transforms.accumulations import LOOP, accumulations, iterations, makers
 from mlir_shard.transforms.device_sets import have_different_devices
+from mlir_shard.transforms.reshard.function_signatures import FunctionSignatures
 from mlir_shard.transforms.reshard.op_choices import Signature, Treatment
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, ShardedFunction
 
@@ -50,7 +51,7 @@ def summands(
     found: defaultdict[tuple[int, frozenset[AxisRef]], list[int]] = defaultdict(list)
     firsts, roots = arrays.alike(reducing, function.numbers), arrays.last_following(reducing, adds)
     for op, first, root in zip(reducing, firsts, roots, strict=True):
-        rule = rules[op]
+        rule = rules.of_form(op)
         if root == op or rule is None or combiner(op, rule) is not ReductionOp.SUM:
             continue
         axes = known.get((first, id(rule)))
@@ -81,7 +82,7 @@ def _accumulated(
             for maker in chain.from_iterable(map(makers, one.summands)):
                 number = arrays.number_of(maker.results[0])
                 op = -1 if number is None else arrays.definers[number]
-                rule = rules[op] if op in known else None
+                rule = rules.of_form(op) if op in known else None
                 if rule is None or not rule.reduction_factors or combiner(op, rule) is not ReductionOp.SUM:
                     continue
                 axes = _reduced_axes(function, op, rule)
@@ -118,23 +119,24 @@ class RestingShardings:
 
     `rules` has the ops that may be resharded around, with their rules; `returned` are the shardings of the function's
     results. `choice` has the function that returns the reshards around an op for the present shardings of its operands
-    and results, and the ops by kind: ops of one kind are resharded in the same way.
+    and results, the ops by kind, which are resharded in the same way, and the function that records the form of an op
+    around which nothing is resharded.
     """
 
     def __init__(
         self,
         function: ShardedFunction,
-        signatures: Sequence[Signature],
+        signatures: FunctionSignatures,
         rules: OpRules,
         returned: Sequence[TensorSharding | None],
-        choice: tuple[Choose, ShardedOps],
+        choice: tuple[Choose, ShardedOps, Callable[[int], None]],
         prices: tuple[CheapestReshards, Meshes],
     ) -> None:
         self._function, self._arrays = function, function.arrays
         self._signatures = signatures
         self._rules = rules
         self._returned = returned
-        self._choose, self._ops = choice
+        self._choose, self._ops, self._keep = choice
         self._cheapest, self._meshes = prices
 
     def settle(self) -> list[int]:
@@ -146,12 +148,12 @@ class RestingShardings:
 
     def _use(self, op: int) -> ShardedOps.Use:
         """Returns how an op counts among the users of a value."""
-        treatment = self._signature(op).treatment
+        treatment = self._signatures.of_form(self._arrays.signatures[op]).treatment
         if treatment is Treatment.RETURN:
             return ShardedOps.Use.RETURNS
         if treatment is Treatment.RESHARD:
             return ShardedOps.Use.RESHARDS
-        is_weighed = treatment is Treatment.OTHER and self._rules[op] is not None
+        is_weighed = treatment is Treatment.OTHER and self._rules.of_form(op) is not None
         return ShardedOps.Use.WEIGHED if is_weighed else ShardedOps.Use.IGNORED
 
     def _where_resharded(self, op: int) -> list[bool]:
@@ -163,6 +165,7 @@ class RestingShardings:
             # The pass reports the error when it processes the op.
             return []
         if made is None:
+            self._keep(op)
             return []
         declared = map(self._function.sharding_of, self._arrays.results(op))
         results = [one is not None and one != old for one, old in zip(made.results, declared, strict=True)]

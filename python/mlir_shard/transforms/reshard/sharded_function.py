@@ -7,7 +7,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from mlir_shard.dialects import sdy
@@ -186,17 +186,24 @@ class OpRules(Mapping[int, Rule]):
     Args:
         ops: the ops.
         signatures: the signature of each op of the function.
-        of_signatures: the rule of each signature.
+        of_forms: for each signature, the rule of one that may have other sizes.
+        rule_of: returns the rule of a signature.
         own: the rules of ops whose rule depends on more than their signature.
     """
 
     def __init__(
-        self, ops: list[int], signatures: Sequence[int], of_signatures: Sequence[Rule], own: Mapping[int, Rule]
+        self,
+        ops: list[int],
+        signatures: Sequence[int],
+        of_forms: Sequence[Rule],
+        rule_of: Callable[[int], Rule],
+        own: Mapping[int, Rule],
     ) -> None:
         self.ops = ops
         self.own = own
         self._signatures = signatures
-        self._of_signatures = of_signatures
+        self._of_forms = of_forms
+        self._rule_of = cache(rule_of)
 
     @cached_property
     def _known(self) -> frozenset[int]:
@@ -205,7 +212,11 @@ class OpRules(Mapping[int, Rule]):
     def __getitem__(self, op: int) -> Rule:
         if op not in self._known:
             raise KeyError(op)
-        return self.own[op] if op in self.own else self._of_signatures[self._signatures[op]]
+        return self.own[op] if op in self.own else self._rule_of(self._signatures[op])
+
+    def of_form(self, op: int) -> Rule:
+        """Returns the rule of an op, possibly with the factor sizes of an op of other sizes."""
+        return self.own[op] if op in self.own else self._of_forms[self._signatures[op]]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ops)
@@ -214,8 +225,8 @@ class OpRules(Mapping[int, Rule]):
         return len(self.ops)
 
     def where(self, holds: Callable[[OpShardingRule], object]) -> list[int]:
-        """Returns the ops with a rule for which `holds` is true; `holds` is called once for each signature."""
-        of_signatures = [rule is not None and bool(holds(rule)) for rule in self._of_signatures]
+        """Returns the ops with a rule for which `holds` is true, whatever the sizes of factors."""
+        of_signatures = [rule is not None and bool(holds(rule)) for rule in self._of_forms]
         own = {op: rule is not None and bool(holds(rule)) for op, rule in self.own.items()}
         if not (any(of_signatures) or any(own.values())):
             return []
