@@ -95,7 +95,7 @@ def test_native_code_keeps_ops_as_their_costs_say() -> None:
                 rule = matmul(*sizes)
                 if len(set(sizes)) == 3 and rule not in rules:
                     rules.append(rule)
-            shards = form_of(first, rows, columns).kept_shards(shapes_of(first))
+            shards = form_of(first, rows, columns).kept_shards(first.factor_sizes, shapes_of(first))
             assert shards is not None
             found = asked(rules, shards, rates)
             for number, rule in enumerate(rules):
@@ -110,15 +110,16 @@ def test_native_code_keeps_ops_as_their_costs_say() -> None:
 
 def test_shards_that_other_sizes_do_not_keep() -> None:
     rule = matmul(64, 32, 16)
-    assert form_of(rule, (A,), ()).kept_shards(shapes_of(rule)) == KeptShards(
-        ((2, 0), (2, 1), (1, 0)), (2, 1, 1), ((2, 1), (1, 1), (2, 1)), 2
-    )
+    other = matmul(24, 48, 2)
+    shards = KeptShards(((2, 0), (2, 1), (1, 0)), (2, 1, 1), ((2, 1), (1, 1), (2, 1)), 2)
+    for one in (rule, other):
+        assert form_of(rule, (A,), ()).kept_shards(one.factor_sizes, shapes_of(one)) == shards
     # The contracted dimension is reduced.
     dims = ((), (A,)), ((A,), ()), ((), ())
     reduced = OpForm(rule, tuple(TensorSharding.closed_with(one, "m") for one in dims), MESH, (("m", MESH),))
-    assert reduced.kept_shards(shapes_of(rule)) is None
+    assert reduced.kept_shards(rule.factor_sizes, shapes_of(rule)) is None
     # A factor of the rule has another size than its dimensions.
-    assert form_of(rule, (A,), ()).kept_shards([(64, 8), (8, 32), (64, 32)]) is None
+    assert form_of(rule, (A,), ()).kept_shards(rule.factor_sizes, [(64, 8), (8, 32), (64, 32)]) is None
 
 
 @pytest.mark.parametrize("verified", [False, True])

@@ -248,6 +248,45 @@ def test_what_is_in_the_result_alone_may_be_computed_whole_for_less() -> None:
     assert found.axes_per_factor == ((A,), ())
 
 
+def test_axes_that_only_the_result_has_are_kept_without_a_search() -> None:
+    broadcast = OpShardingRule((64, 32), (TensorMapping.of([1]),), (TensorMapping.of([0], [1]),))
+    found = cheapest(problem_of(broadcast, mesh_of(2, 2), ((),), ((A,), ())))
+    assert (found.axes_per_factor, found.stays) == (((A,), ()), True)
+    # The axis would be free for a factor that the operand alone has, of a size that can be sharded.
+    for size, stays in ((1, True), (8, False)):
+        rule = OpShardingRule((64, size), (TensorMapping.of([1]),), (TensorMapping.of([0]),))
+        assert cheapest(problem_of(rule, mesh_of(2), ((),), ((A,),))).stays == stays
+
+
+def test_axes_that_are_kept_cost_least_whatever_tensors_have_a_factor() -> None:
+    random, mesh = Random(11), mesh_of(2, 2)
+    kept = dict.fromkeys(("result", "operand"), 0)
+    for _ in range(400):
+        count = random.choice((2, 3, 4))
+        tensors = [[one for one in range(count) if random.random() < 0.6] for _ in range(random.choice((2, 3)))]
+        mappings = tuple(TensorMapping.of(*([factor] for factor in factors)) for factors in tensors)
+        sizes = tuple(random.choice((1, 4, 24, 4096)) for _ in range(count))
+        used = {factor for factors in tensors for factor in factors}
+        only = {factor for factor in used if factor not in tensors[-1]}
+        reduced = tuple(factor for factor in sorted(only) if random.random() < 0.5)
+        rule = OpShardingRule(sizes, mappings[:-1], mappings[-1:], reduction_factors=reduced)
+        problem = problem_of(rule, mesh, *(((),) * len(factors) for factors in tensors))
+        assignments = list(every_assignment(problem))
+        assigned = random.choice(assignments)
+        problem = agreeing(problem, assigned)
+        rates = DeviceRates(operations=10.0 ** random.randrange(4, 15), memory=10.0 ** random.randrange(4, 13))
+        costs = OpCosts(problem, assigned, RESHARDINGS, rates)
+        least = costs.known_if_least()
+        if least is not None:
+            in_use = {axis for axes in assigned for axis in axes}
+            others = [one for one in assignments if in_use.issuperset(axis for axes in one for axis in axes)]
+            assert least <= min(map(costs.cost, others)) * (1 + 1e-9)
+            in_result = {factor for factor, axes in enumerate(assigned) if axes and factor in tensors[-1]}
+            of_operands = {factor for factors in tensors[:-1] for factor in factors}
+            kept["operand" if in_result <= of_operands else "result"] += 1
+    assert min(kept.values()) > 20
+
+
 def test_a_search_that_ends_early_is_not_exact() -> None:
     problem = problem_of(matmul(64, 64, 64), mesh_of(2), ((), (A,)), ((A,), ()), ((A,), ()))
     known = axes_of_shardy(problem)

@@ -138,11 +138,9 @@ class CheapestReshards:
         `move_latency`. Returns None if the form has no such shards.
         """
         form = self._form(op, tuple(meshes.items()))
-        return (
-            None
-            if form is None or op.kind is OpKind.INDEXING
-            else form.form.kept_shards([tensor.shape for tensor in tensors])
-        )
+        if form is None or op.kind is OpKind.INDEXING:
+            return None
+        return form.form.kept_shards(op.rule.factor_sizes, [tensor.shape for tensor in tensors])
 
     @property
     def move_latency(self) -> float:

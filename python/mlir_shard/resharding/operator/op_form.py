@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -22,6 +22,7 @@ from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding
 from mlir_shard.sharding.axes import Axes, axes_difference, total_size
 from mlir_shard.sharding.projection import FactorSharding, ShardingProjection, join_factors
+from mlir_shard.sharding.rule import TensorMapping
 
 
 def form_key(rule: OpShardingRule) -> Hashable:
@@ -118,15 +119,13 @@ class OpForm:
         axes = compatible_axes(self.projection, rule)
         return None if axes is None or any(axes[factor] for factor in rule.reduction_factors) else axes
 
-    def kept_shards(self, shapes: Sequence[tuple[int, ...]]) -> KeptShards | None:
+    def kept_shards(self, factor_sizes: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> KeptShards | None:
         """Returns the numbers of shards with `kept_axes`; None if they are not known to be the same for other sizes.
 
-        `shapes` are those of the tensors of `rule`.
+        The sizes are those of one op of the form; other sizes are 1 where its sizes are.
         """
         axes, rule = self.kept_axes, self.rule
-        if axes is None or not rule.operand_mappings:
-            return None
-        if any(one and factor not in self.operand_factors for factor, one in enumerate(axes)):
+        if axes is None or not rule.operand_mappings or not self.may_be_least(axes, factor_sizes, indexes=False):
             return None
         places = {
             dim.factor_indices[0]: (tensor, place)
@@ -136,7 +135,7 @@ class OpForm:
         }
         factors = tuple([places.get(factor, (-1, -1)) for factor in range(rule.num_factors)])
         sizes = [0 if tensor < 0 else shapes[tensor][dim] for tensor, dim in factors]
-        if tuple(sizes) != rule.factor_sizes:
+        if tuple(sizes) != factor_sizes:
             return None
         return KeptShards(factors, *self.num_shards(axes), self.operations_per_element)
 
@@ -145,13 +144,23 @@ class OpForm:
         """The operations for each element of the product of the factors: a product and a sum if factors are reduced."""
         return 2 if self.rule.reduction_factors else 1
 
-    @cached_property
-    def operand_factors(self) -> frozenset[int]:
-        """The factors of the operands."""
-        mappings = self.rule.operand_mappings
-        return frozenset(
-            factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices
-        )
+    def may_be_least(self, axes_per_factor: Sequence[Axes], factor_sizes: Sequence[int], *, indexes: bool) -> bool:
+        """Returns whether `ComputeCosts.cost_if_least` may prove that axes are cheapest.
+
+        With other axes an operand that has all axes loses one, so the op waits for a reshard. An axis of a factor that
+        only results have may be left out at no cost, as a result is sliced. The op then computes no less, and it waits
+        for a reshard if another factor gets the axis, except for a factor that is only in operands and not reduced. A
+        factor of size 1 gets no axes.
+        """
+        rule = self.rule
+        in_operands = _factors_in(rule.operand_mappings)
+        outside = {factor for factor, axes in enumerate(axes_per_factor) if axes} - in_operands
+        if not outside:
+            return True
+        if indexes or not outside.isdisjoint(rule.permutation_factors):
+            return False
+        left = {one for one in in_operands.difference(rule.reduction_factors) if factor_sizes[one] != 1}
+        return all(left <= _factors_in((mapping,)) for mapping in rule.result_mappings)
 
     @cached_property
     def operand_shards(self) -> tuple[tuple[int, int, int], ...]:
@@ -328,6 +337,10 @@ class OpForm:
     @cached_property
     def _candidates_of_any_size(self) -> tuple[tuple[Candidate, ...], ...]:
         return candidates_of_any_size(self._factor_axes, self.rule, self.grid)
+
+
+def _factors_in(mappings: Iterable[TensorMapping]) -> set[int]:
+    return {factor for mapping in mappings for dim in mapping.dim_mappings for factor in dim.factor_indices}
 
 
 def _own_mesh(sharding: TensorSharding | None, meshes: Mapping[str, Mesh], mesh: Mesh) -> Mesh:

@@ -77,19 +77,19 @@ class ComputeCosts:
     def cost_if_least(self, axes_per_factor: Sequence[Axes], others: float, move_latency: float) -> float | None:
         """Returns the cost with axes for which nothing is resharded or reduced, if it is proved minimal; else None.
 
-        The proof requires that the axes divide operands evenly. With other axes an operand loses an axis, so the op
-        waits for a reshard, and a device computes at least its part of the op.
+        The proof requires that the axes divide operands evenly, and `OpForm.may_be_least`. With other axes the op waits
+        for a reshard, and a device computes at least its part of the op.
 
         Args:
             axes_per_factor: the axes, which are those of the tensors.
             others: the seconds of other communication.
             move_latency: the least latency of any reshard, in seconds.
         """
-        of_operands = self._problem.form.operand_factors
-        if any(axes and factor not in of_operands for factor, axes in enumerate(axes_per_factor)):
+        problem = self._problem
+        if not problem.form.may_be_least(axes_per_factor, problem.rule.factor_sizes, indexes=problem.indexes):
             return None
-        tensors = self._problem.tensors
-        if any(tensors[index].shape[dim] % count for index, dim, count in self._problem.form.operand_shards):
+        tensors = problem.tensors
+        if any(tensors[index].shape[dim] % count for index, dim, count in problem.form.operand_shards):
             return None
         cost = self.of(axes_per_factor) + others
         return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
