@@ -19,7 +19,8 @@ from mlir_shard.asm.module import native_host
 from mlir_shard.dialects.data_flow import sharding_of
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verifiers.checks import Violation, plain_shape, report, require, value_as
-from mlir_shard.dialects.verifiers.sharding import check_sharding, check_shardings, mesh_lookup
+from mlir_shard.dialects.verifiers.meshes import mesh_lookup
+from mlir_shard.dialects.verifiers.sharding import check_sharding, check_shardings
 from mlir_shard.host import ir
 from mlir_shard.sharding import (
     EdgeNodeType,

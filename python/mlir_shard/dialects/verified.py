@@ -14,6 +14,7 @@ from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import sdy, verification
 from mlir_shard.dialects.data_flow import DATA_FLOW_OPS
 from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.verifiers.meshes import reading_meshes_once
 from mlir_shard.dialects.verifiers.operations import COLLECTIVES, VERIFIERS
 from mlir_shard.host import ir
 
@@ -35,25 +36,27 @@ class Verified:
 
     def verify(self, op: Any) -> bool:
         """Returns whether an operation and its contents are valid, sdy attributes included; emits an error if not."""
-        is_valid = self._known.verify(op._CAPIPtr)
-        if is_valid is None:
-            is_valid = op.verify()
-            if is_valid:
-                self._known.accept(op._CAPIPtr)
-        return is_valid and self._have_valid_attributes()
+        with reading_meshes_once():
+            is_valid = self._known.verify(op._CAPIPtr)
+            if is_valid is None:
+                is_valid = op.verify()
+                if is_valid:
+                    self._known.accept(op._CAPIPtr)
+            return is_valid and self._have_valid_attributes()
 
     def accept(self, op: Any) -> bool:
         """Returns whether an operation is valid that the host verified while the verifiers of sdy were `deferred`.
 
         Runs the verifiers of sdy on one operation of each kind. Emits an error for an invalid operation.
         """
-        for capsule in self._known.accept(op._CAPIPtr):
-            unverified = ir.Operation._CAPICreate(capsule)
-            is_valid = VERIFIERS.get(unverified.name)
-            if is_valid is not None and not is_valid(unverified):
-                self._known.forget()
-                return False
-        return self._have_valid_attributes()
+        with reading_meshes_once():
+            for capsule in self._known.accept(op._CAPIPtr):
+                unverified = ir.Operation._CAPICreate(capsule)
+                is_valid = VERIFIERS.get(unverified.name)
+                if is_valid is not None and not is_valid(unverified):
+                    self._known.forget()
+                    return False
+            return self._have_valid_attributes()
 
     def verify_changed(
         self,
@@ -72,14 +75,14 @@ class Verified:
             attributed: capsules of operations in `root` of which only attributes have changed.
             everywhere: attributes of `verification.CHECKS` that may have changed anywhere in `root`.
         """
-        is_valid = self._known.verify_changed(root._CAPIPtr, changed, moved, attributed)
-        if is_valid is None:
-            return self.verify(root)
-        if is_valid and everywhere:
-            changed, moved, attributed = [root._CAPIPtr], [], []
-        return is_valid and self._are_valid(
-            self._known.new_attribute_uses([*changed, *moved], attributed, verification.QUERIES, verification.SCOPES)
-        )
+        with reading_meshes_once():
+            is_valid = self._known.verify_changed(root._CAPIPtr, changed, moved, attributed)
+            if is_valid is None:
+                return self.verify(root)
+            if is_valid and everywhere:
+                changed, moved, attributed = [root._CAPIPtr], [], []
+            new, queries = [*changed, *moved], (verification.QUERIES, verification.SCOPES)
+            return is_valid and self._are_valid(self._known.new_attribute_uses(new, attributed, *queries))
 
     @contextlib.contextmanager
     def keeping_symbols(self, op: Any) -> Iterator[None]:

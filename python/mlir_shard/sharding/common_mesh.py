@@ -263,22 +263,25 @@ def mesh_changes(first: Mesh, others: Iterable[Mesh], used: UsedAxes) -> dict[Me
     for mesh in others:
         if mesh in found or not mesh.axes or not mesh.has_same_devices(first):
             continue
-        for line in (_line(mesh, first), _other_line(mesh, axes, found, used)):
-            tried = found if line is None else found | {mesh: line}
-            finer = None if line is None else _refined(first, axes, tried)
-            if finer is None:
+        for in_other_order in (False, True):
+            line = _other_line(mesh, axes, found, used) if in_other_order else _line(mesh, first)
+            if line is None:
                 continue
-            changes = _changes(finer, tried)
-            if all(changes[one].can_say(used.get(one, ())) for one in tried):
-                found, axes = tried, finer
+            found[mesh] = line
+            finer = _refined(first, axes, line, found)
+            # On the same axes as before, the other meshes are expressed as before.
+            asked = () if finer is None else (mesh,) if finer == axes else found
+            if finer is not None and all(_change(finer, found[one]).can_say(used.get(one, ())) for one in asked):
+                axes = finer
                 break
-    return _changes(axes, found)
+            del found[mesh]
+    changes = {mesh: _change(axes, line) for mesh, line in found.items()}
+    reached = dict.fromkeys(change.mesh for change in changes.values())
+    return {mesh: MeshChange(mesh, parts_by_axis(mesh)) for mesh in reached} | changes
 
 
-def _changes(axes: tuple[MeshAxis, ...], lines: _Lines) -> dict[Mesh, MeshChange]:
-    found = {mesh: MeshChange(Mesh(axes, line.device_ids), line.parts) for mesh, line in lines.items()}
-    reached = [change.mesh for change in found.values()]
-    return {mesh: MeshChange(mesh, parts_by_axis(mesh)) for mesh in reached} | found
+def _change(axes: tuple[MeshAxis, ...], line: _Line) -> MeshChange:
+    return MeshChange(Mesh(axes, line.device_ids), line.parts)
 
 
 def _line(mesh: Mesh, first: Mesh) -> _Line:
@@ -305,13 +308,17 @@ def _other_line(mesh: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines, used: Use
     return None if ordered is None else _Line(*ordered)
 
 
-def _refined(first: Mesh, axes: tuple[MeshAxis, ...], lines: _Lines) -> tuple[MeshAxis, ...] | None:
-    """Returns axes with the cuts of all meshes: `axes` if these suffice. None if cuts do not divide each other."""
-    cuts = sorted({1, *(cut for line in lines.values() for cut in _cuts(line.parts))})
+def _refined(first: Mesh, axes: tuple[MeshAxis, ...], line: _Line, lines: _Lines) -> tuple[MeshAxis, ...] | None:
+    """Returns `axes`, which have the cuts of the other lines, cut as `line` too. None if cuts do not divide each other.
+
+    The result is `axes` if these suffice.
+    """
+    present, added = _cuts(parts_by_axis(Mesh(axes))), _cuts(line.parts)
+    if added <= present:
+        return axes
+    cuts = sorted({1, *present, *added})
     if any(after % before for before, after in pairwise(cuts)):
         return None
-    if _cuts(parts_by_axis(Mesh(axes))).issuperset(cuts[1:]):
-        return axes
     return _named([SubAxisInfo(before, after // before) for before, after in pairwise(cuts)], first, lines)
 
 

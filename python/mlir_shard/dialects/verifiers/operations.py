@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mlir_shard.dialects.attribute import SdyAttribute
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, owning_op, sharding_of
 from mlir_shard.dialects.verifiers.checks import (
     Check,
@@ -28,14 +27,13 @@ from mlir_shard.dialects.verifiers.checks import (
     shape_of,
     verifier,
 )
+from mlir_shard.dialects.verifiers.meshes import find_mesh, mesh_lookup, meshes_in
 from mlir_shard.dialects.verifiers.sharding import (
     bound_manual_axes,
     check_becomes_sharding,
     check_sharding,
     check_sharding_attribute,
     check_shardings,
-    find_mesh,
-    mesh_lookup,
 )
 from mlir_shard.host import ir
 from mlir_shard.sharding import (
@@ -309,9 +307,8 @@ def check_mesh_op(op: Any) -> None:
     if visibility is not None and str(visibility) not in _VISIBILITIES:
         raise Violation(f"attribute 'sym_visibility' must be one of {', '.join(_VISIBILITIES)}, got {visibility}")
     mesh = required(op, "mesh", Mesh)
-    block = op.parent.operation.regions[0].blocks[0]
-    others = [other.attributes.get("mesh") for other in block.operations if other.operation.name == "sdy.mesh"]
-    require(check_device_numbers(mesh, [other.value for other in others if isinstance(other, SdyAttribute)]))
+    others = meshes_in(op.parent.operation).values() if mesh.device_ids else ()
+    require(check_device_numbers(mesh, [other for other in others if other is not None]))
 
 
 def check_sharding_group(op: Any) -> None:

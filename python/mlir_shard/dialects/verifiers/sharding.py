@@ -10,42 +10,14 @@ from typing import Any
 from mlir_shard.dialects.attribute import value_of
 from mlir_shard.dialects.data_flow import ancestors, sharding_before_barriers
 from mlir_shard.dialects.verifiers.checks import require, required, shape_of
-from mlir_shard.host import ir
-from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding, TensorShardingPerValue
+from mlir_shard.dialects.verifiers.meshes import find_mesh, mesh_lookup
+from mlir_shard.sharding import ManualAxes, ReductionOp, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.verify import (
-    MeshLookup,
     check_tensor_sharding,
     check_tensor_sharding_per_value,
     check_unreduced_transition,
     common_mesh,
 )
-
-
-def find_mesh(sharding: TensorSharding, op: Any) -> Mesh | None:
-    """Returns the mesh of a sharding on or in `op`, inlined or from the innermost module around it; None if unknown."""
-    name = sharding.mesh_or_ref
-    if isinstance(name, Mesh):
-        return name
-    module = next((around for around in ancestors(op) if around.name == "builtin.module"), None)
-    if module is None:
-        return None
-    for candidate in module.regions[0].blocks[0].operations:
-        if candidate.operation.name == "sdy.mesh" and _symbol_name(candidate.operation) == name:
-            return value_of(candidate.operation, "mesh", Mesh)
-    return None
-
-
-def mesh_lookup(op: Any) -> MeshLookup:
-    """Returns `find_mesh` for shardings on or in `op`, with a cache of the meshes."""
-    known: dict[str | Mesh, Mesh | None] = {}
-
-    def mesh_of(sharding: TensorSharding) -> Mesh | None:
-        name = sharding.mesh_or_ref
-        if name not in known:
-            known[name] = find_mesh(sharding, op)
-        return known[name]
-
-    return mesh_of
 
 
 def bound_manual_axes(op: Any) -> dict[str, Any]:
@@ -57,11 +29,6 @@ def bound_manual_axes(op: Any) -> dict[str, Any]:
             for name in manual.value if manual is not None else ():
                 bound[name] = around
     return bound
-
-
-def _symbol_name(op: Any) -> str | None:
-    name = op.attributes.get("sym_name")
-    return name.value if isinstance(name, ir.StringAttr) else None
 
 
 def check_sharding(sharding: TensorSharding, type_: Any, op: Any) -> None:
