@@ -7,6 +7,7 @@
 #include "verification/verified_ops.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -25,6 +26,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   if (!beginIn(root) || !hasVerifiedSymbols() || (!symbols.areDistinct && isAnyOf(isSymbol)))
     return Verdict::Unknown;
   accepting = remembers = false;
+  verifiedByHost.clear();
   contents.beginWalk();
   changed.clear();
   visitedUsers = {};
@@ -32,7 +34,8 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   lastParent = {};
   PointerNumbers visited; // A user may be listed once for each of the results that it uses.
   Verdict verdict = Verdict::Valid;
-  const auto visitAll = [&](const std::vector<MlirOperation> &ops, Change change) {
+  const auto visitAll = [&](const std::vector<MlirOperation> &given, Change change) {
+    const std::vector<MlirOperation> ops = outermostFirst(given);
     for (std::size_t i = 0; i < ops.size() && verdict == Verdict::Valid; ++i) {
       prefetchAhead(ops, i);
       if (change == Change::Attributes || visited.insert(ops[i].pointer).second)
@@ -43,6 +46,31 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
   visitAll(moved, Change::Moved);
   visitAll(attributed, Change::Attributes);
   return finish(root, verdict);
+}
+
+// Returns the operations with containers first, each before those nested in it: the host verifies an operation together
+// with the operations in its regions.
+std::vector<MlirOperation> VerifiedOps::outermostFirst(const std::vector<MlirOperation> &ops) {
+  std::vector<std::pair<std::size_t, MlirOperation>> containers;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    prefetchAfter(ops, i);
+    if (nameOf(ops[i]).kind != Kind::Container)
+      continue;
+    std::size_t depth = 0;
+    for (MlirOperation at = ops[i]; at; at = capi.mlirOperationGetParentOperation(at))
+      ++depth;
+    containers.emplace_back(depth, ops[i]);
+  }
+  if (containers.size() < 2)
+    return ops;
+  std::stable_sort(containers.begin(), containers.end(),
+                   [](const auto &one, const auto &other) { return one.first < other.first; });
+  std::vector<MlirOperation> ordered;
+  for (const auto &[depth, op] : containers)
+    ordered.push_back(op);
+  std::copy_if(ops.begin(), ops.end(), std::back_inserter(ordered),
+               [&](MlirOperation op) { return nameOf(op).kind != Kind::Container; });
+  return ordered;
 }
 
 // Prefetches an operation that is visited soon, and a user of an operation that is visited sooner.
@@ -90,7 +118,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     return Verdict::Unknown;
   const bool isKnown = containers.count(key) || (name.isFunction && isNamedAndTypedAsItsBody(capi, op) &&
                                                  functions.count(functionKeys.ofAttributes(op)));
-  const Verdict verdict = isKnown ? Verdict::Valid : hostVerdict(op);
+  const Verdict verdict = isKnown ? Verdict::Valid : verdictAlone(op);
   if (verdict == Verdict::Valid)
     containers.insert(std::move(key));
   return verdict;

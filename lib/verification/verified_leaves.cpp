@@ -42,9 +42,9 @@ VerifiedOps::Verdict VerifiedOps::verdictAmongGrids(MlirOperation op) {
     capi.mlirOperationSetOperand(copy, i, capi.mlirOperationGetResult(made, 0));
   }
   capi.mlirBlockAppendOwnedOperation(body, copy);
-  const Verdict verdict = hostVerdict(capi.mlirModuleGetOperation(alone));
+  const bool isValid = capi.mlirOperationVerify(capi.mlirModuleGetOperation(alone));
   capi.mlirModuleDestroy(alone);
-  return verdict;
+  return isValid ? Verdict::Valid : Verdict::Invalid;
 }
 
 VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, const Around &around, bool isLast,
@@ -63,7 +63,7 @@ VerifiedOps::Verdict VerifiedOps::visitLeaf(MlirOperation op, const Name &name, 
   }
   if (leaves.count(packed))
     return Verdict::Valid;
-  const Verdict verdict = hostVerdict(op);
+  const Verdict verdict = verdictAlone(op);
   if (verdict == Verdict::Valid)
     leaves.insert(packed);
   return verdict;

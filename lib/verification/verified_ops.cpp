@@ -89,6 +89,7 @@ bool VerifiedOps::hasSameSymbol(MlirOperation function) const {
 
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
   accepting = isAccepted;
+  verifiedByHost.clear();
   remembers = !isAccepted;
   contents.beginWalk();
   changed.clear();
@@ -216,7 +217,11 @@ bool VerifiedOps::isBeforeUsers(MlirOperation op) {
 }
 
 VerifiedOps::Verdict VerifiedOps::hostVerdict(MlirOperation op) {
-  return capi.mlirOperationVerify(op) ? Verdict::Valid : Verdict::Invalid;
+  if (!capi.mlirOperationVerify(op))
+    return Verdict::Invalid;
+  if (nameOf(op).kind == Kind::Container)
+    verifiedByHost.insert(op.pointer);
+  return Verdict::Valid;
 }
 
 // Adds an operation to a content: its signature, its operands, and the operations in its regions. Returns its
@@ -326,10 +331,20 @@ VerifiedOps::Verdict VerifiedOps::known(std::unordered_set<Key, PointersHash> &k
 // Returns the verdict on an operation with an unknown key.
 VerifiedOps::Verdict VerifiedOps::verdictAlone(MlirOperation op) {
   if (!accepting)
-    return hostVerdict(op);
+    return isVerifiedAround(op) ? Verdict::Valid : hostVerdict(op);
   if (nameOf(op).isOfSdy)
     unverified.push_back(op);
   return Verdict::Valid;
+}
+
+// Returns whether the host has verified an operation around `op` in this run, and so `op` with it.
+bool VerifiedOps::isVerifiedAround(MlirOperation op) const {
+  if (verifiedByHost.empty())
+    return false;
+  for (MlirOperation at = capi.mlirOperationGetParentOperation(op); at; at = capi.mlirOperationGetParentOperation(at))
+    if (verifiedByHost.count(at.pointer))
+      return true;
+  return false;
 }
 
 } // namespace mlir_shard

@@ -116,6 +116,7 @@ private:
   Verdict run(MlirOperation root, bool accepting);
   bool beginIn(MlirOperation root);
   bool hasSameSymbol(MlirOperation function) const;
+  std::vector<MlirOperation> outermostFirst(const std::vector<MlirOperation> &ops);
   void prefetchAhead(const std::vector<MlirOperation> &ops, std::size_t at) const;
   Verdict visitAlone(MlirOperation op, Change change);
   bool hasOperandWithEdge(MlirOperation op);
@@ -137,6 +138,7 @@ private:
   Verdict visitWhole(MlirOperation op, const Around &around);
   Verdict hostVerdict(MlirOperation op);
   Verdict verdictAlone(MlirOperation op);
+  bool isVerifiedAround(MlirOperation op) const;
   Verdict knownAmongGrids(Key key, MlirOperation op);
   Verdict verdictAmongGrids(MlirOperation op);
   Verdict known(std::unordered_set<Key, PointersHash> &keys, Key key, MlirOperation op);
@@ -170,6 +172,7 @@ private:
   // The state of a run.
   bool accepting = false;
   bool remembers = false; // Whether a hash of each operation is kept.
+  std::unordered_set<const void *> verifiedByHost; // Containers, with the operations in their regions.
   Symbols symbols;         // The symbols of the module that encloses the root.
   Symbols verifiedSymbols; // The symbols of the last valid module.
   bool keepsSymbols = false;

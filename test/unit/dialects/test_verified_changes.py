@@ -14,6 +14,7 @@ from dialects.verified_programs import TEXT, Changed, by_host, known, known_chan
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
 from mlir_shard.dialects.verified import Verified
+from mlir_shard.dialects.verifiers import checks
 from mlir_shard.host import ir
 from mlir_shard.ir.editing import ops_below, replace
 
@@ -181,3 +182,48 @@ def test_users_that_look_at_constants_are_verified_after_a_move(is_constant: boo
     old.results[0].replace_all_uses_with(made.results[0])
     assert known_changed(verified, module, Changed(moved=[made])) == is_constant
     assert by_host(module) == is_constant
+
+
+def test_nested_operations_are_verified_once(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = 20
+    opened = [
+        f"""%r{level} = sdy.named_computation<"c{level}">(%a{level}) (%a{level + 1}: tensor<4xf32>) {{
+          %t{level} = stablehlo.tanh %a{level + 1} : tensor<4xf32>"""
+        for level in range(depth)
+    ]
+    closed = [
+        f"""sdy.return %{f"r{level + 1}" if level + 1 < depth else f"t{level}"} : tensor<4xf32>
+        }} : (tensor<4xf32>) -> tensor<4xf32>"""
+        for level in reversed(range(depth))
+    ]
+    body = "\n".join([*opened, *closed])
+    module = parse(
+        f"func.func @main(%a0: tensor<4xf32>) -> tensor<4xf32> {{ {body}\n return %r0 : tensor<4xf32> }}", context
+    )
+    verified = Verified()
+    assert known(verified, module)
+
+    class Counting:
+        """Verifiers that are not deferred, and the number of operations that they have verified."""
+
+        count = 0
+
+        @property
+        def is_on(self) -> bool:
+            self.count += 1
+            return False
+
+    computations = ops_named(module, "sdy.named_computation")
+    # The ops inside come first.
+    for given in (Changed(attributed=computations[::-1]), Changed(computations[::-1])):
+        for number, op in enumerate(computations):
+            op.attributes["name"] = ir.StringAttr.get(f"{id(given)}_{number}", context)
+        with monkeypatch.context() as patched:
+            counting = Counting()
+            patched.setattr(checks, "_deferring", counting)
+            assert known_changed(verified, module, given)
+            assert counting.count <= 2 * depth
+    inner = computations[-1]
+    inner.attributes["in_shardings"] = ir.StringAttr.get("none", context)
+    assert not known_changed(verified, module, Changed(attributed=computations))
+    assert not by_host(module)
