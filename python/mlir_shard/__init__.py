@@ -64,7 +64,7 @@ _ORIGINS = {
     "option": ("passes.options", "option"),
     "parse": ("dialects.parsing", "parse"),
     "plan_reshard": ("frontend.plan_reshard", "plan_reshard"),
-    "print_module": ("asm", "print_operation"),
+    "print_module": ("dialects.printing", "print_module"),
     "register": ("passes.registry", "register"),
     "register_pipeline": ("passes.registry", "register_pipeline"),
     "remark": ("passes.diagnostic", "remark"),

@@ -4,9 +4,9 @@
 
 from mlir_shard import interfaces as interfaces
 from mlir_shard.asm import ParseError as ParseError
-from mlir_shard.asm import print_operation as print_module
 from mlir_shard.dialects.contexts import create_context as create_context
 from mlir_shard.dialects.parsing import parse as parse
+from mlir_shard.dialects.printing import print_module as print_module
 from mlir_shard.frontend.annotate import annotate as annotate
 from mlir_shard.frontend.difference import diff as diff
 from mlir_shard.frontend.from_jax import from_jax as from_jax
