@@ -10,8 +10,10 @@
 
 namespace mlir_shard {
 
-Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<Ignored> &ignored)
-    : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends) {
+Repetitions::Repetitions(const ModuleArrays &arrays, const std::vector<Ignored> &ignored,
+                         const std::vector<bool> &kept)
+    : arrays(arrays), capi(arrays.capi), regions(arrays), ends(regions.ends), kept(kept) {
+  this->kept.resize(arrays.representatives.size());
   for (std::size_t op = 0; op < arrays.ops.size(); ++op)
     numbers.insert(arrays.ops[op].pointer, static_cast<std::int32_t>(op));
   findClasses(ignored);
@@ -74,6 +76,11 @@ void Repetitions::readKey(std::int32_t op, std::int32_t context, const std::int3
     regions.add(op, key);
 }
 
+bool Repetitions::isKept(std::int32_t op, const std::int32_t *states) const {
+  return kept[arrays.signatures[op]] && std::all_of(arrays.operands.begin(op), arrays.operands.end(op),
+                                                    [&](std::int32_t value) { return states[value] < 0; });
+}
+
 void Repetitions::addContextKey(std::int32_t op, const ContextKey &contextKey) {
   const std::int32_t ofSignature = classes[arrays.signatures[op]];
   if (withoutContextKey.count(ofSignature))
@@ -123,6 +130,8 @@ std::int32_t Repetitions::visit(std::int32_t first, std::int32_t context, std::i
   };
   const std::int32_t last = numberOf(lastInBlock(capi, capi.mlirOperationGetBlock(arrays.ops[first])));
   for (std::int32_t op = first; op != last; op = ends[op]) {
+    if (isKept(op, states))
+      continue;
     const std::int32_t form = forms[arrays.signatures[op]];
     readKey(op, context, states);
     if (form < 0)

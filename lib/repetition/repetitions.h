@@ -48,8 +48,10 @@ public:
   // Returns the number of shards of each dimension of a value in a state.
   using Shards = std::function<std::vector<std::int64_t>(std::int32_t state)>;
 
-  // `ignored` has one entry for each signature, or is empty if nothing is ignored.
-  Repetitions(const ModuleArrays &arrays, const std::vector<Ignored> &ignored);
+  // `ignored` has one entry for each signature, or is empty if nothing is ignored. `kept` contains for each signature
+  // whether operations are left out of a visit while no operand has a state, that is, a number that is not negative;
+  // empty if none are.
+  Repetitions(const ModuleArrays &arrays, const std::vector<Ignored> &ignored, const std::vector<bool> &kept);
 
   // Visits an operation and the following ones in its block except for the last, which is returned. Calls `plan` for
   // the first of isomorphic operations; the results of all get its states. Operations visited in different `context`s
@@ -77,6 +79,7 @@ private:
   void findClasses(const std::vector<Ignored> &ignored);
   void findConstants();
   void readKey(std::int32_t op, std::int32_t context, const std::int32_t *states);
+  bool isKept(std::int32_t op, const std::int32_t *states) const;
   void addContextKey(std::int32_t op, const ContextKey &contextKey);
   bool hasEvenShards(std::int32_t op, const std::int32_t *states, const States &after, const Shards &shards);
   bool isEven(std::int32_t value, std::int32_t state, const Shards &shards);
@@ -90,7 +93,8 @@ private:
   // By signature: the signature, or a negative number of the signature without its name if the name is ignored.
   std::vector<std::int32_t> classes;
   std::vector<bool> ignoresConstants; // By signature.
-  std::vector<std::int32_t> forms; // By signature; -1 if its operations do not share plans for any sizes.
+  std::vector<std::int32_t> forms;    // By signature; -1 if its operations do not share plans for any sizes.
+  std::vector<bool> kept;             // By signature.
   // Numbers of values that are computed from constants alone, equal for isomorphic values; -1 for other values.
   std::vector<std::int32_t> constants;
   std::unordered_set<std::int32_t> withoutContextKey; // Classes.

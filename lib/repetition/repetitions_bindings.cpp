@@ -37,8 +37,9 @@ std::int32_t *valueNumbers(const py::buffer &numbers, const ModuleArrays &arrays
 class RepeatedRewrites {
 public:
   RepeatedRewrites(std::shared_ptr<const ModuleArrays> arrays, SharedLibrary library,
-                   const std::vector<std::tuple<bool, bool, bool>> &ignored)
-      : arrays(std::move(arrays)), library(std::move(library)), repetitions(*this->arrays, ignoredOf(ignored)) {}
+                   const std::vector<std::tuple<bool, bool, bool>> &ignored, const std::vector<bool> &kept)
+      : arrays(std::move(arrays)), library(std::move(library)),
+        repetitions(*this->arrays, ignoredOf(ignored), kept) {}
 
   using Plan = std::function<std::optional<std::pair<std::vector<std::int32_t>, bool>>(std::int32_t op)>;
 
@@ -188,10 +189,13 @@ void defineShardedOps(py::module_ &module) {
 void defineRepetitions(py::module_ &module) {
   defineShardedOps(module);
   py::class_<RepeatedRewrites>(module, "RepeatedRewrites", "Rewrites an operation and those that are isomorphic to it.")
-      .def(py::init<std::shared_ptr<const ModuleArrays>, SharedLibrary, const std::vector<std::tuple<bool, bool, bool>> &>(),
-           py::arg("arrays"), py::arg("library"), py::arg("ignored"),
+      .def(py::init<std::shared_ptr<const ModuleArrays>, SharedLibrary, const std::vector<std::tuple<bool, bool, bool>> &,
+                    const std::vector<bool> &>(),
+           py::arg("arrays"), py::arg("library"), py::arg("ignored"), py::arg("kept"),
            "`ignored` has for each signature whether isomorphic operations may differ in their names, and in the\n"
-           "constants that they use, and whether operations of different sizes may share a plan; or is empty.")
+           "constants that they use, and whether operations of different sizes may share a plan; or is empty. `kept` has\n"
+           "for each signature whether operations are not visited while the states of all operands are negative; or is\n"
+           "empty.")
       .def("visit", &RepeatedRewrites::visit, py::arg("first"), py::arg("context"), py::arg("states"), py::arg("plan"),
            py::arg("context_key"), py::arg("shards"),
            "Visits an operation and those behind it in its block but the last, which it returns, with a state for each\n"

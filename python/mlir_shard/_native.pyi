@@ -252,7 +252,11 @@ class KindReader:
 
 class RepeatedRewrites:
     def __init__(
-        self, arrays: ModuleArrays, library: HostLibrary, ignored: Sequence[tuple[bool, bool, bool]]
+        self,
+        arrays: ModuleArrays,
+        library: HostLibrary,
+        ignored: Sequence[tuple[bool, bool, bool]],
+        kept: Sequence[bool],
     ) -> None: ...
     def visit(
         self,

@@ -87,11 +87,17 @@ class ModuleArrays:
         """Returns the splitter of the constant expressions of the module. `kinds` has one kind for each signature."""
         return _native.ExpressionSplitter(self._arrays, kinds)
 
-    def repeated_rewrites(self, ignored: Sequence[tuple[bool, bool, bool]] = ()) -> _native.RepeatedRewrites:
-        """Returns the rewriter of isomorphic operations. `ignored` has for each signature whether they may differ in
-        their names, and in the constants that they use, and whether operations of different sizes may share a plan;
-        without it nothing is ignored."""
-        return _native.RepeatedRewrites(self._arrays, host_library(), ignored)
+    def repeated_rewrites(
+        self, ignored: Sequence[tuple[bool, bool, bool]] = (), kept: Sequence[bool] = ()
+    ) -> _native.RepeatedRewrites:
+        """Returns the rewriter of isomorphic operations.
+
+        Args:
+            ignored: for each signature whether they may differ in their names, and in the constants that they use, and
+                whether operations of different sizes may share a plan; without it nothing is ignored.
+            kept: for each signature whether operations are not visited if no operand has a state; without it all are.
+        """
+        return _native.RepeatedRewrites(self._arrays, host_library(), ignored, kept)
 
     def replace(self, prototypes: Mapping[int, Any]) -> None:
         """Replaces operations by copies of the prototype of their signature, a detached operation."""

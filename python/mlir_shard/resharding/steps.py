@@ -29,6 +29,11 @@ class Placement(NamedTuple):
         """The axes along which devices may hold different data."""
         return frozenset(self.unreduced).union(*self.dims)
 
+    @property
+    def is_replicated(self) -> bool:
+        """Whether all devices hold the same data."""
+        return not self.unreduced and not any(self.dims)
+
     def with_dim(self, dim: int, axes: GridAxes) -> Placement:
         """Returns the placement with other axes for dimension `dim`."""
         return Placement((*self.dims[:dim], axes, *self.dims[dim + 1 :]), self.unreduced, self.reduction)

@@ -147,6 +147,11 @@ class PartitionRule:
         """Whether an op becomes local by a change of its result types only."""
         return self.localize is set_result_types
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the rule is one of this package."""
+        return self.localize.__module__.startswith("mlir_shard.rules.")
+
     def never_shardable(self, rule: OpShardingRule, *, is_reducible: bool) -> frozenset[int]:
         """Returns the factors along which no op with this sharding rule can be partitioned."""
         found = set(rule.need_replication_factors) | set(rule.permutation_factors)

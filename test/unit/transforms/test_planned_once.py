@@ -58,6 +58,43 @@ def test_ops_of_equal_context_keys_are_planned_once(monkeypatch: pytest.MonkeyPa
     assert names["stablehlo.concatenate"] == 1
 
 
+UNSHARDED = "\n".join(
+    f"""%c{size} = stablehlo.iota dim = 0 : tensor<{size}x4xf32>
+      %n{size} = stablehlo.negate %c{size} : tensor<{size}x4xf32>
+      %t{size} = stablehlo.transpose %n{size}, dims = [1, 0] : (tensor<{size}x4xf32>) -> tensor<4x{size}xf32>"""
+    for size in (4, 8, 6)
+)
+
+
+def test_ops_that_no_sharding_reaches_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The sum is sharded, so its replicated operand is sliced.
+    names = planned(monkeypatch, f"{UNSHARDED}\n %d = stablehlo.add %a, %n8 {SHARDED} : tensor<8x4xf32>")
+    assert names == {"stablehlo.add": 1}
+
+
+def test_a_users_partition_rule_changes_ops_that_no_sharding_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = partition._by_name | {"stablehlo.negate": PartitionRule(lambda op, blocks: None)}
+    monkeypatch.setattr(partition, "_by_name", rules)
+    assert planned(monkeypatch, UNSHARDED) == {"stablehlo.negate": 3}
+
+
+def test_reshards_are_not_searched_for_in_a_program_without_shardings(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, make = [], CompatibleOps.make
+    monkeypatch.setattr(CompatibleOps, "make", lambda self: made.append(self) or make(self))
+    pipeline = "builtin.module(func.func(sdy-insert-explicit-reshards{planner=optimal enable-full-version=true}))"
+    for sharding in ("[{}, {}]", '[{"x"}, {}]'):
+        text = f"""
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%a: tensor<8x4xf32>)
+            -> (tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}) {{
+          {UNSHARDED}
+          return %a : tensor<8x4xf32>
+        }}"""
+        module = mlir_shard.parse(text, mlir_shard.create_context())
+        mlir_shard.run(module, pipeline)
+        assert len(made) == ("x" in sharding) == mlir_shard.print_module(module).count("sdy.reshard")
+
+
 def test_ops_of_different_context_keys_are_planned_individually(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = dict(registry._by_name)
     monkeypatch.setattr(registry, "_by_name", rules)

@@ -104,16 +104,26 @@ class RepeatedOps:
     """The ops of a module, read at construction.
 
     `movers` are the names of ops for which it matters whether they are the only user of a value. Without `reuses`, each
-    op is planned individually. With `by_name`, isomorphic ops have one name.
+    op is planned individually. With `by_name`, isomorphic ops have one name. An op for whose signature `keeps` returns
+    True is not planned if no operand has a state.
     """
 
-    def __init__(self, module: Any, movers: Sequence[str] = (), *, reuses: bool = True, by_name: bool = False) -> None:
+    def __init__(
+        self,
+        module: Any,
+        movers: Sequence[str] = (),
+        *,
+        reuses: bool = True,
+        by_name: bool = False,
+        keeps: Callable[[Any], bool] | None = None,
+    ) -> None:
         self._reuses = reuses
         self.arrays = ModuleArrays(module)
         self.representatives = self.arrays.representatives()
         names = {op.name: op for op in self.representatives}
         ignored = {name: (False, False, False) if by_name else _ignored(op) for name, op in names.items()}
-        self._rewrites = self.arrays.repeated_rewrites([ignored[op.name] for op in self.representatives])
+        kept = () if keeps is None else list(map(keeps, self.representatives))
+        self._rewrites = self.arrays.repeated_rewrites([ignored[op.name] for op in self.representatives], kept)
         self._context_keys: dict[Hashable, int] = {}
         self._definers = self.arrays.definers
         # The ops that are to be changed at their place in the order, by number; each occurs once.

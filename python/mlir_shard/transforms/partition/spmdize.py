@@ -33,6 +33,7 @@ from mlir_shard.transforms.partition.op_decisions import OpPlan, Signature
 from mlir_shard.transforms.partition.plan import Planner
 from mlir_shard.transforms.partition.plan_application import PlanApplication, localize_signature
 from mlir_shard.transforms.partition.repeated_ops import RepeatedOps
+from mlir_shard.transforms.partition.value_placements import is_kept_replicated
 from mlir_shard.transforms.shardings import Side, shardings_of, used_axes
 from mlir_shard.transforms.verified_repetition import change_verified, verify_repetition
 
@@ -72,7 +73,8 @@ class Spmdize(Pass):
     def _partition(self, op: Any, reuses: bool) -> None:
         meshes = editing.children(op, "sdy.mesh")
         movers = (*RESHARDING_OPS, "func.return")
-        repeated = RepeatedOps(op, movers, reuses=reuses, by_name=bool(self.observers))
+        keeps = None if self.observers or not reuses else is_kept_replicated
+        repeated = RepeatedOps(op, movers, reuses=reuses, by_name=bool(self.observers), keeps=keeps)
         check_sizes(op, repeated.representatives)
         op_names = {one.name for one in repeated.representatives}
         grid, device_ids = grid_of(op, op_names)

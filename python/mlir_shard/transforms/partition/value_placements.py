@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlir_shard.dialects import sdy
+from mlir_shard.dialects.data_flow_edges import has_edges
 from mlir_shard.host import ir
 from mlir_shard.resharding.steps import Placement
 from mlir_shard.rules.builder import rank_of
+from mlir_shard.rules.partition import partition_rule_for
+from mlir_shard.rules.registry import is_ruled_from_outside
 from mlir_shard.sharding import TensorSharding
 from mlir_shard.transforms.device_grid import DeviceGrid
 from mlir_shard.transforms.gathers import bytes_of
-from mlir_shard.transforms.named_ops import RESHARDING_OPS
+from mlir_shard.transforms.named_ops import RESHARDING_OPS, differs_by_device
 from mlir_shard.transforms.partition.repeated_ops import NumberedValues
 
 
@@ -31,9 +34,10 @@ class ValuePlacements:
         return found if found is not None else replicated(value)
 
     def place(self, values: Sequence[Any], placements: Sequence[Placement]) -> None:
-        """Sets the placements of values."""
+        """Sets the placements of values, except of those that are replicated."""
         for value, placement in zip(values, placements, strict=True):
-            self.placements[value] = placement
+            if not placement.is_replicated or value in self.placements:
+                self.placements[value] = placement
 
     def of(self, value: Any, sharding: TensorSharding | None) -> Placement:
         """Returns the placement that a sharding gives a value; a value that is not a tensor is replicated."""
@@ -52,6 +56,17 @@ class ValuePlacements:
             return 0
         local = self._grid.local_type
         return bytes_of([local(value.type, needed)]) - bytes_of([local(value.type, have)])
+
+
+def is_kept_replicated(op: Any) -> bool:
+    """Returns whether an op without sharded operands stays as it is, and its results are replicated."""
+    name = op.name
+    if name.startswith(("sdy.", "func.")) or name == "stablehlo.custom_call" or len(op.regions) or has_edges(name):
+        return False
+    if sdy.SHARDING in op.attributes or is_ruled_from_outside(op) or differs_by_device(op):
+        return False
+    rule = partition_rule_for(op)
+    return rule is None or rule.is_own
 
 
 def replicated(value: Any) -> Placement:

@@ -13,6 +13,7 @@ from mlir_shard.passes.analyses import analysis, held
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Changes, Pass, PassFailure, register
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, shared_cheapest_reshards
+from mlir_shard.resharding.operator.common_axes import is_on_one_device
 from mlir_shard.resharding.operator.reshard_prices import PlannedPrices
 from mlir_shard.rules import RuleError
 from mlir_shard.transforms.dead_code import erase_dead_code
@@ -64,11 +65,13 @@ class InsertExplicitReshards(Pass):
         # Shardy's choice depends on axes alone, and does not list devices.
         meshes = listed_meshes(op) if is_planned else sdy.meshes(op)
         check_signature(op, meshes)
-        if not (is_planned or self.enable_full_version or _may_insert(op, meshes)):
-            return False
+        is_full = is_planned or self.enable_full_version
+        may_insert = _is_sharded(op, meshes) if is_full else _may_insert(op, meshes)
         if is_planned:
             # Sharding constraints without uses have become reshards after propagation.
             erase_dead_code(op, held(op))
+        if not may_insert:
+            return Changes() if is_planned else False
         inserted: CompatibleOps | None = None
 
         def insert(function: Any, reuses: bool) -> None:
@@ -93,6 +96,14 @@ class InsertExplicitReshards(Pass):
         # Dead code may have been erased.
         is_changed = is_planned or inserted.made or inserted.attributed
         return Changes(inserted.made, inserted.attributed) if is_changed else False
+
+
+def _is_sharded(function: Any, meshes: Meshes) -> bool:
+    """Returns whether a value in a function may be sharded, or on one device."""
+    if any(name == "func.call" or keeps_argument_shardings(name) for name in contents(function).operations):
+        return True
+    shardings = analysis(shardings_in, function)
+    return any(sharding.used_axes or is_on_one_device(sharding, meshes) for sharding in shardings)
 
 
 def _may_insert(function: Any, meshes: Meshes) -> bool:
