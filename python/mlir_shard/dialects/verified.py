@@ -14,6 +14,7 @@ from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import sdy, verification
 from mlir_shard.dialects.data_flow import DATA_FLOW_OPS
 from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.verifiers.checks import deferred
 from mlir_shard.dialects.verifiers.meshes import reading_meshes_once
 from mlir_shard.dialects.verifiers.operations import COLLECTIVES, VERIFIERS
 from mlir_shard.host import ir
@@ -39,10 +40,17 @@ class Verified:
         with reading_meshes_once():
             is_valid = self._known.verify(op._CAPIPtr)
             if is_valid is None:
-                is_valid = op.verify()
-                if is_valid:
-                    self._known.accept(op._CAPIPtr)
+                return self._verify_by_host(op)
             return is_valid and self._have_valid_attributes()
+
+    def _verify_by_host(self, op: Any) -> bool:
+        try:
+            with deferred():
+                op.verify()
+        except ir.MLIRError:
+            # The verifiers of sdy, which run before the host's, have more precise error messages.
+            return bool(op.verify())
+        return self.accept(op)
 
     def accept(self, op: Any) -> bool:
         """Returns whether an operation is valid that the host verified while the verifiers of sdy were `deferred`.

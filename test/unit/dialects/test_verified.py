@@ -14,6 +14,7 @@ from dialects.verified_programs import TEXT, ByParts, by_host, known, ops_named
 from mlir_shard.dialects.contexts import create_context
 from mlir_shard.dialects.parsing import parse
 from mlir_shard.dialects.verified import Verified, verified_in
+from mlir_shard.dialects.verifiers import checks
 from mlir_shard.host import ir
 from mlir_shard.ir.operation_list import capsules_of
 
@@ -225,3 +226,27 @@ def test_many_operations_that_have_moved_are_looked_up(is_valid: bool, context: 
     if not is_valid:
         adds[150].move_before(negates[150])
     assert known(verified, module) == by_host(module) == is_valid
+
+
+def test_of_a_program_that_the_host_verifies_one_reshard_of_each_kind_is_verified(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 60
+    reshards = "\n".join(
+        f'%{i + 1} = sdy.reshard %{i} <@mesh, [{{"{"xy"[i % 2]}"}}]> : tensor<4xf32>' for i in range(count)
+    )
+    text = f"""sdy.mesh @mesh = <["x"=2, "y"=2]>
+      func.func private @negated(%a: tensor<4xf32>) -> tensor<4xf32> {{ return %a : tensor<4xf32> }}
+      func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {{
+        {reshards}
+        %c = stablehlo.composite "dialect.negate" %{count} {{decomposition = @negated}}
+          : (tensor<4xf32>) -> tensor<4xf32>
+        return %c : tensor<4xf32>
+      }}"""
+    module = parse(text, context)
+    shapes, plain_shape = [], checks.plain_shape
+    monkeypatch.setattr(checks, "plain_shape", lambda type_: shapes.append(type_) or plain_shape(type_))
+    assert known(Verified(), module)
+    assert 0 < len(shapes) < count
+    ops_named(module, "sdy.reshard")[-1].attributes["sharding"] = ir.StringAttr.get("none", context)
+    assert not known(Verified(), module)

@@ -16,6 +16,7 @@ from mlir_shard.dialects.data_flow_edges import Boundary
 from mlir_shard.ir.editing import operations_named
 from mlir_shard.sharding import TensorShardingPerValue
 from mlir_shard.transforms.communication import shard_hoist_collectives
+from mlir_shard.transforms.reshard.result_shardings import RestingShardings
 
 MANY = 40
 TYPE = "tensor<8x6xf32>"
@@ -113,6 +114,17 @@ def test_propagated_shardings_are_attached_at_once(
     (op,) = operations_named(module.operation, name)
     assert all(len(op.attributes[one].value) == MANY for one in attributes)
     assert printed[MANY] <= len(attributes)
+
+
+@pytest.mark.parametrize("count", [MANY, MANY // 2])
+def test_results_that_are_alike_are_settled_together(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sort(*['[{"x"}, {"y"}]'] * count)
+    module = mlir_shard.parse(text, mlir_shard.create_context())
+    priced, cost = [], RestingShardings._cost_of_making
+    monkeypatch.setattr(RestingShardings, "_cost_of_making", lambda self, op: priced.append(op) or cost(self, op))
+    insert = "func.func(sdy-insert-explicit-reshards{planner=optimal enable-full-version=true})"
+    mlir_shard.run(module, f"builtin.module(sdy-propagation-pipeline,{insert})")
+    assert 0 < len(priced) < 10
 
 
 def loop() -> str:

@@ -8,7 +8,7 @@ Partial sums that are added are priced as parts of one sum, as `shard-sink-reduc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
@@ -30,6 +30,8 @@ from mlir_shard.transforms.reshard.function_signatures import FunctionSignatures
 from mlir_shard.transforms.reshard.op_choices import Signature, Treatment
 from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, ShardedFunction
 
+MOST_ALONE = 16
+"""The most results of an op whose shardings are chosen one by one."""
 Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
 
 
@@ -173,39 +175,58 @@ class RestingShardings:
 
     def _settle_results(self, op: int) -> None:
         if self._may_change(op):
-            for value in self._arrays.results(op):
-                self._settle(op, value)
+            for values in self._settled_together(op):
+                self._settle(op, values)
+
+    def _settled_together(self, op: int) -> list[list[int]]:
+        """Returns the results of an op in groups that get one sharding: each alone, or of many those that are alike."""
+        results, rule = self._arrays.results(op), self._rules[op]
+        if len(results) <= MOST_ALONE or rule is None:
+            return [[value] for value in results]
+        groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+        numbers = self._function.numbers
+        for value, mapping in zip(results, rule.result_mappings, strict=True):
+            try:
+                wanted = self._wanted(value, numbers[value])
+            except ReshardError:
+                wanted = None
+            groups[numbers[value], mapping, self._tensor(op, value), wanted].append(value)
+        return list(groups.values())
 
     def _may_change(self, op: int) -> bool:
         results = self._arrays.results(op)
         # One attribute has the shardings of all results.
         return len(results) == 1 or all(self._function.numbers[value] != UNSHARDED for value in results)
 
-    def _settle(self, op: int, value: int) -> None:
-        """Gives a result its cheapest sharding."""
+    def _settle(self, op: int, values: Sequence[int]) -> None:
+        """Gives results, which have one sharding, that with which they and their users are cheapest."""
         numbers = self._function.numbers
-        declared = numbers[value]
+        declared = best = numbers[values[0]]
         try:
-            wanted = self._wanted(value, declared)
+            wanted = self._wanted(values[0], declared)
             if wanted is None:
                 return
-            candidates = self._candidates(op, value, wanted)
+            candidates = self._candidates(op, values[0], wanted)
             if not candidates:
                 return
-            best, least = declared, self._cost(op, value, wanted)
+            least = self._cost(op, values, declared, wanted)
             for sharding in candidates if least is not None else ():
-                numbers[value] = self._function.number(sharding)
+                number = self._function.number(sharding)
+                self._give(values, number)
                 # The costs of users are added to this cost, and are not negative.
                 if not _is_less(self._cost_of_making(op), least):
                     continue
-                now = self._wanted(value, declared)
-                cost = None if now is None else self._cost(op, value, now)
+                cost = self._cost(op, values, declared)
                 if _is_less(cost, least):
-                    best, least = numbers[value], cost
+                    best, least = number, cost
         except ReshardError:
             # The pass reports the error when it processes the op.
             best = declared
-        numbers[value] = best
+        self._give(values, best)
+
+    def _give(self, values: Sequence[int], number: int) -> None:
+        for value in values:
+            self._function.numbers[value] = number
 
     def _candidates(self, op: int, value: int, wanted: _Wanted) -> list[TensorSharding]:
         """Returns the shardings that users need and that the op makes, where these differ from that of the value."""
@@ -221,18 +242,23 @@ class RestingShardings:
             return []
         return found
 
-    def _cost(self, op: int, value: int, wanted: _Wanted) -> float | None:
-        """Returns the cost of making the value, of its reshards for users and of the users; None if unknown."""
+    def _cost(self, op: int, values: Sequence[int], declared: int, known: _Wanted | None = None) -> float | None:
+        """Returns the cost of making the values, of their reshards for users and of the users; None if unknown.
+
+        `known` has what the users of each of the values need, if that is known.
+        """
         cost = self._cost_of_making(op)
-        if cost is None:
-            return None
-        cost += wanted.rest
-        sharding, tensor = self._function.sharding_of(value), self._tensor(op, value)
-        for target in wanted.shardings:
-            reshard = self._cheapest.between(sharding, target, tensor, self._meshes)
-            if reshard is None:
+        for value in values:
+            wanted = None if cost is None else known or self._wanted(value, declared)
+            if cost is None or wanted is None:
                 return None
-            cost += reshard
+            cost += wanted.rest
+            sharding, tensor = self._function.sharding_of(value), self._tensor(op, value)
+            for target in wanted.shardings:
+                reshard = self._cheapest.between(sharding, target, tensor, self._meshes)
+                if reshard is None:
+                    return None
+                cost += reshard
         return cost
 
     def _cost_of_making(self, op: int) -> float | None:
