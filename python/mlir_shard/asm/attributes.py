@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mlir_shard.asm.cursor import AsmSyntaxError, Cursor, quoted
 from mlir_shard.ods.assembly_format import Custom, Element, Group, Literal, Variable, Whitespace
@@ -81,6 +81,16 @@ class CustomSyntax(Protocol):
         """Prints the parameters of `value`."""
 
 
+class PlainSyntax(NamedTuple):
+    """Functions that read and print the common texts of an attribute as its assembly format does.
+
+    `read(text, position)` returns the value and its end, `printed(value)` its text, or None to use the format.
+    """
+
+    read: Callable[[str, int], tuple[Any, int] | None]
+    printed: Callable[[Any], str | None]
+
+
 @dataclass(frozen=True)
 class DialectSyntax:
     """The custom syntax of a dialect.
@@ -89,12 +99,14 @@ class DialectSyntax:
         value_types: the classes of attribute values by mnemonic, and of enums by name.
         custom: the syntax of `custom` directives by name.
         checks: further checks of parsed values by mnemonic: each returns an error message, or None.
+        plain: the syntax of common texts by mnemonic.
     """
 
     definition: DialectDef
     value_types: Mapping[str, type]
     custom: Mapping[str, CustomSyntax]
     checks: Mapping[str, Callable[[Any], str | None]] = field(default_factory=dict)
+    plain: Mapping[str, PlainSyntax] = field(default_factory=dict)
     _printed: dict[tuple[str, Any], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -108,6 +120,9 @@ class DialectSyntax:
 
     def print(self, mnemonic: str, value: Any) -> str:
         """Prints a value of the attribute `mnemonic`, without `#dialect.mnemonic`."""
+        plain = self.plain.get(mnemonic)
+        if plain is not None and (printed := plain.printed(value)) is not None:
+            return printed
         definition, text = self.attribute(mnemonic), SpacedText()
         for element in definition.assembly_format or ():
             self._print_element(definition, element, value, text)
@@ -230,6 +245,10 @@ class AttributeReader:
             return self._named_attribute(mnemonic)
         cursor.skip_space()
         start = cursor.position
+        plain = self.syntax.plain.get(mnemonic)
+        if plain is not None and (found := plain.read(cursor.text, start)) is not None:
+            known, cursor.position = found
+            return known
         definition = self.syntax.attribute(mnemonic)
         parameters: dict[str, Any] = {}
         for element in definition.assembly_format or ():

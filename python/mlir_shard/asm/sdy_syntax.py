@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from mlir_shard import sharding
-from mlir_shard.asm.attributes import AttributeReader, CustomSyntax, DialectSyntax
+from mlir_shard.asm import plain_shardings
+from mlir_shard.asm.attributes import AttributeReader, CustomSyntax, DialectSyntax, PlainSyntax
 from mlir_shard.asm.cursor import AsmSyntaxError, quoted
 from mlir_shard.ods.model import DialectDef
 from mlir_shard.sharding import AxisRef, Mesh, ReductionOp, factor_index, factor_symbol, verify
@@ -253,7 +254,8 @@ def sdy_attributes(definition: DialectDef) -> DialectSyntax:
     """Returns the syntax of the sdy dialect that `definition` defines, for the values in `mlir_shard.sharding`."""
     value_types = {attribute.mnemonic: _value_type(attribute.name) for attribute in definition.attributes}
     value_types |= {enum.name: getattr(sharding, enum.name) for enum in definition.enums}
-    return DialectSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS)
+    plain = {"sharding": PlainSyntax(plain_shardings.read, plain_shardings.printed)}
+    return DialectSyntax(definition, value_types, CUSTOM_SYNTAX, CHECKS, plain)
 
 
 def _value_type(attribute_class: str) -> type:

@@ -11,6 +11,7 @@ position.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from mlir_shard import _native
@@ -51,6 +52,12 @@ def _tail(op: OperationText) -> str:
 def position_of(text: str, offset: int) -> tuple[int, int]:
     """Returns the line and column of an offset, both counted from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+@lru_cache(256)
+def _lengths_text(runs: tuple[int, ...]) -> str:
+    """Returns the attribute of the lengths of runs in the host's syntax."""
+    return f"array<i32: {', '.join(map(str, model.padded(runs)))}>"
 
 
 def _syntax_at(text: str, offset: int) -> DialectSyntax:
@@ -156,10 +163,10 @@ class Translation:
         types = {model.OPERAND_LENGTHS: op.operand_types, model.RESULT_LENGTHS: op.result_types}
         for attribute in model.attribute_names(definition):
             try:
-                lengths = model.lengths(types[attribute])
+                lengths = _lengths_text(tuple(model.runs(types[attribute])))
             except model.TooManyRuns as error:
                 raise AsmSyntaxError(name, str(error)) from None
-            op.attributes[attribute] = self._alias_for(f"array<i32: {', '.join(map(str, lengths))}>")
+            op.attributes[attribute] = self._alias_for(lengths)
 
     def read(self, syntax: DialectSyntax, mnemonic: str, cursor: Cursor) -> str:
         """Reads an attribute of a dialect at `cursor`, without its name; returns the host's text for it."""

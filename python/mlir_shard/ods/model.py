@@ -305,15 +305,25 @@ def are_runs(values: Sequence[Operand | ResultDef]) -> bool:
     return len(values) == 1 and values[0].variadicity is Variadicity.VARIADIC
 
 
-def lengths(types: Sequence[object]) -> list[int]:
-    """Returns the length of each run of equal types, and zeros up to `LIMIT`."""
-    runs = [sum(1 for _ in run) for _, run in groupby(types)]
-    if len(runs) > LIMIT:
+def runs(types: Sequence[object]) -> list[int]:
+    """Returns the length of each run of equal types. Raises TooManyRuns for more than `LIMIT` runs."""
+    found = [sum(1 for _ in run) for _, run in groupby(types)]
+    if len(found) > LIMIT:
         raise TooManyRuns(
-            f"the types of {len(types)} values change {len(runs) - 1} times, but at most {LIMIT - 1} changes are "
+            f"the types of {len(types)} values change {len(found) - 1} times, but at most {LIMIT - 1} changes are "
             "supported"
         )
-    return runs + [0] * (LIMIT - len(runs))
+    return found
+
+
+def padded(found: Sequence[int]) -> list[int]:
+    """Returns the lengths of runs, and zeros up to `LIMIT`."""
+    return [*found, *[0] * (LIMIT - len(found))]
+
+
+def lengths(types: Sequence[object]) -> list[int]:
+    """Returns the length of each run of equal types, and zeros up to `LIMIT`. Raises TooManyRuns as `runs` does."""
+    return padded(runs(types))
 
 
 def attribute_names(op: OpDef) -> list[str]:
