@@ -14,15 +14,17 @@ from functools import lru_cache
 
 from mlir_shard.sharding import AxisRef, DimensionSharding, TensorSharding
 
+_NAME = r"[A-Za-z_][\w$.]*"
 _NUMBER = r"[1-9]\d{0,17}"
 _AXIS = rf'"[\w.-]+"(?::\({_NUMBER}\){_NUMBER})?'
 _AXES = rf"{_AXIS}(?:, {_AXIS})*"
 _DIM = rf"\{{(?:{_AXES}(?:, \?)?|\?)?\}}(?:p(?:0|{_NUMBER}))?"
 _SHARDING = re.compile(
-    rf"<@([A-Za-z_][\w$.]*), \[((?:{_DIM}(?:, {_DIM})*)?)\]"
+    rf"<@({_NAME}), \[((?:{_DIM}(?:, {_DIM})*)?)\]"
     rf"(?:, replicated=\{{({_AXES})\}})?(?:, unreduced=\{{({_AXES})\}})?>",
     re.ASCII,
 )
+_ONE_DIM, _SYMBOL = re.compile(_DIM, re.ASCII), re.compile(_NAME, re.ASCII)
 _EACH_DIM = re.compile(r"\{[^}]*\}(?:p\d+)?")
 _PARTS_OF_DIM = re.compile(r"\{([^?}]*)(\?)?\}(?:p(\d+))?")
 _PARTS_OF_AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
@@ -45,8 +47,25 @@ def read(text: str, position: int) -> tuple[TensorSharding, int] | None:
 
 def printed(sharding: TensorSharding) -> str | None:
     """Returns the text of a sharding; None if a name has to be quoted, or if the mesh is inlined."""
-    text = str(sharding)
-    return text if _SHARDING.fullmatch(text) else None
+    if sharding.replicated_axes or sharding.unreduced_axes or not isinstance(sharding.mesh_or_ref, str):
+        text = str(sharding)
+        return text if _SHARDING.fullmatch(text) else None
+    dims = [_dimension_text(dim) for dim in sharding.dim_shardings]
+    if "" in dims or not _is_plain_symbol(sharding.mesh_or_ref):
+        return None
+    return f"<@{sharding.mesh_or_ref}, [{', '.join(dims)}]>"
+
+
+@lru_cache(4096)
+def _dimension_text(dim: DimensionSharding) -> str:
+    """Returns the text of a dimension; the empty text if a name has to be quoted."""
+    text = str(dim)
+    return text if _ONE_DIM.fullmatch(text) else ""
+
+
+@lru_cache(256)
+def _is_plain_symbol(name: str) -> bool:
+    return _SYMBOL.fullmatch(name) is not None
 
 
 @lru_cache(4096)
