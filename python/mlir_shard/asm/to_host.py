@@ -75,7 +75,7 @@ class Translation:
         self._alias_of_syntax: dict[tuple[str, str], str] = {}  # by mnemonic and what follows it
         self._alias_of_attribute: dict[str, str] = {}
         self._alias_prefix = "#_"
-        while re.search(re.escape(self._alias_prefix) + r"\d", text):
+        while self._alias_prefix in text and re.search(re.escape(self._alias_prefix) + r"\d", text):
             self._alias_prefix += "_"
 
     def result(self) -> _native.HostText:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlir_shard import asm
-from mlir_shard.asm.module import native_host
 from mlir_shard.asm.sdy_syntax import sdy_attributes
 from mlir_shard.dialects import _sdy_gen, registration
 from mlir_shard.dialects._sdy_gen import *
 from mlir_shard.dialects.attribute import SdyAttribute, to_attribute, to_value
+from mlir_shard.dialects.mesh_definitions import meshes_in
 from mlir_shard.host import ir
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 
@@ -49,9 +49,8 @@ def enclosing_module(op: Any) -> Any:
 
 def meshes(op: Any) -> dict[str, Mesh]:
     """Returns the meshes that the innermost module around `op` defines, by name, in the order of their definitions."""
-    found = native_host().children(enclosing_module(op)._CAPIPtr, "sdy.mesh")
-    definitions = [ir.Operation._CAPICreate(one).attributes for one in found]
-    return {one["sym_name"].value: to_value(one["mesh"]) for one in definitions}
+    found = meshes_in(enclosing_module(op))
+    return {name: mesh for name, mesh in found.items() if name is not None and mesh is not None}
 
 
 # Operations of the dialect that hold the sharding of their only result, or the shardings of all results, in an

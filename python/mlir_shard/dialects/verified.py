@@ -14,8 +14,8 @@ from mlir_shard.asm.module import host_library
 from mlir_shard.dialects import sdy, verification
 from mlir_shard.dialects.data_flow import DATA_FLOW_OPS
 from mlir_shard.dialects.data_flow_edges import has_edges
+from mlir_shard.dialects.mesh_definitions import reading_meshes_once
 from mlir_shard.dialects.verifiers.checks import deferred
-from mlir_shard.dialects.verifiers.meshes import reading_meshes_once
 from mlir_shard.dialects.verifiers.operations import COLLECTIVES, VERIFIERS
 from mlir_shard.host import ir
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from mlir_shard import _native
 from mlir_shard.dialects.contexts import prepare
+from mlir_shard.dialects.mesh_definitions import reading_meshes_once
 from mlir_shard.dialects.registered_function import InterfaceError
 from mlir_shard.dialects.verified import verified_in
 from mlir_shard.garbage import fewer_collections
@@ -177,7 +178,8 @@ class _Run:
         """Runs a nest on every operation that it applies to, also after a failure, so that each can report errors."""
         succeeded = True
         # A pass changes nothing outside of the operation that it runs on.
-        with self._verified.keeping_symbols(op):
+        meshes = reading_meshes_once() if nest.anchor == "func.func" else contextlib.nullcontext()
+        with self._verified.keeping_symbols(op), meshes:
             for child in self._children(op, nest):
                 succeeded &= self.steps(child, nest)
                 if self.is_broken:

@@ -64,7 +64,7 @@ def test_equal_parts_of_an_attribute_are_printed_once(monkeypatch: pytest.Monkey
         return text
 
     monkeypatch.setattr(DialectSyntax, "print", print_parts)
-    dim = DimensionSharding((AxisRef("printed_once"),), True)
+    dim = DimensionSharding((AxisRef("printed once"),), True)
     text = SYNTAXES["sdy"].print("sharding", _sharding(*[dim] * 64))
-    assert text.count("printed_once") == 64
+    assert text.count("printed once") == 64
     assert printed.count("dimension_sharding") == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mlir_shard
-from mlir_shard.dialects.verifiers import meshes
+from mlir_shard.dialects import mesh_definitions
 from mlir_shard.sharding.common_mesh import MeshChange
 
 MANY = 30
@@ -30,12 +30,28 @@ def program() -> str:
 
 
 def test_meshes_are_read_once_for_all_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, of_module = [], meshes._read
-    monkeypatch.setattr(meshes, "_read", lambda module: read.append(module) or of_module(module))
+    read, of_module = [], mesh_definitions._read
+    monkeypatch.setattr(mesh_definitions, "_read", lambda module: read.append(module) or of_module(module))
     module = mlir_shard.parse(program(), mlir_shard.create_context())
     assert len(read) == 1
     mlir_shard.run(module, "builtin.module(sdy-basic-propagate)")
     assert len(read) < 10
+
+
+def test_meshes_are_read_once_for_all_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    sharding = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
+    functions = "\n".join(
+        f"""func.func @f{number}(%a: {TYPE} {sharding}) -> {TYPE} {{
+          %0 = stablehlo.concatenate %a, %a, dim = 0 : ({TYPE}, {TYPE}) -> tensor<16x6xf32>
+          return %a : {TYPE}
+        }}"""
+        for number in range(MANY)
+    )
+    module = mlir_shard.parse(f'sdy.mesh @mesh = <["x"=2]>\n{functions}', mlir_shard.create_context())
+    read, of_module = [], mesh_definitions._read
+    monkeypatch.setattr(mesh_definitions, "_read", lambda module: read.append(module) or of_module(module))
+    mlir_shard.run(module, "builtin.module(func.func(sdy-insert-explicit-reshards))")
+    assert len(read) == 1
 
 
 def test_meshes_are_expressed_by_the_axes_of_the_first_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

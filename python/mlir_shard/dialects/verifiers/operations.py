@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from mlir_shard.dialects.data_flow import ARGUMENT_OWNERS, owning_op, sharding_of
+from mlir_shard.dialects.mesh_definitions import meshes_in
 from mlir_shard.dialects.verifiers.checks import (
     Check,
     Violation,
@@ -27,7 +28,7 @@ from mlir_shard.dialects.verifiers.checks import (
     shape_of,
     verifier,
 )
-from mlir_shard.dialects.verifiers.meshes import find_mesh, mesh_lookup, meshes_in
+from mlir_shard.dialects.verifiers.meshes import find_mesh, mesh_lookup
 from mlir_shard.dialects.verifiers.sharding import (
     bound_manual_axes,
     check_becomes_sharding,
