@@ -47,15 +47,39 @@ std::size_t skipValue(std::string_view text, std::size_t position) {
   return end;
 }
 
+// Returns the offsets between the brackets of `dense<...>` at a position of a part of the text; nullopt if it is not
+// there, or ends outside of the part.
+std::optional<Span> elementsAt(std::string_view text, std::size_t position, Span part) {
+  constexpr std::string_view dense = "dense<";
+  const bool isInName = position > part.first && skipName(text, position - 1) > position;
+  if (isInName || text.substr(position, dense.size()) != dense)
+    return std::nullopt;
+  const std::size_t begin = position + dense.size(), close = findClosing(text, begin - 1);
+  return close < part.second ? std::optional(Span(begin, close)) : std::nullopt;
+}
+
 // Appends a part of the text of an operation, up to a location. Returns the offset of the location, or the end of the
 // part if none exists; nullopt if a string contains a `%`.
 std::optional<std::size_t> append(std::string_view text, Span part, AbstractOperation &to) {
   auto [position, end] = part;
   constexpr std::string_view location = " loc(";
   std::size_t copied = position;
+  const auto abstract = [&](Span value) {
+    to.text += text.substr(copied, value.first - copied);
+    to.places.push_back(to.text.size());
+    to.text += '%';
+    to.text += std::to_string(to.values.size());
+    to.values.push_back(text.substr(value.first, value.second - value.first));
+    copied = position = value.second;
+  };
   while (position < end) {
     const char c = text[position];
-    if (c == '"') {
+    if (c == 'd') {
+      if (const auto elements = elementsAt(text, position, part))
+        abstract(*elements);
+      else
+        ++position;
+    } else if (c == '"') {
       const std::size_t after = std::min(skipString(text, position), end);
       if (text.substr(position, after - position).find('%') != std::string_view::npos)
         return std::nullopt;
@@ -66,12 +90,7 @@ std::optional<std::size_t> append(std::string_view text, Span part, AbstractOper
         ++position;
         continue;
       }
-      to.text += text.substr(copied, position - copied);
-      to.places.push_back(to.text.size());
-      to.text += '%';
-      to.text += std::to_string(to.values.size());
-      to.values.push_back(text.substr(position, after - position));
-      copied = position = after;
+      abstract({position, after});
     } else if (c == ' ' && text.substr(position, location.size()) == location) {
       break;
     } else {

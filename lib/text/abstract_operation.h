@@ -16,7 +16,8 @@ namespace mlir_shard {
 // A part of a text, as offsets of its start and end.
 using Span = std::pair<std::size_t, std::size_t>;
 
-// An operation of a text, with numbers in place of the names of its values.
+// An operation of a text, with numbers in place of the names of its values, and of the elements in `dense<...>`, which
+// count as values.
 struct AbstractOperation {
   std::string text;                     // The operation without the body of its region. Value i is `%i`.
   std::vector<std::string_view> values; // The names of the values, in order.

@@ -82,6 +82,10 @@ class Recorder:
         ('"sdy.return"(%1, %a.b) : (i1, i1) -> ()', '"sdy.return"(%0, %1) : (i1, i1) -> ()'),
         ("sdy.op(%1) (%2: i1) {\n  %3 = x\n} : (i1) -> i1\n", "sdy.op(%0) (%1: i1) {} : (i1) -> i1"),
         ('"sdy.op"(%1) ({\n^bb0(%2: i1):\n  x\n}) : (i1) -> ()\n', '"sdy.op"(%0) ({\n^bb0(%1: i1):}) : (i1) -> ()'),
+        # The elements of a constant count as a value.
+        ("sdy.op dense<[1, 2]> : tensor<2xi32>\n%a = x", "sdy.op dense<%0> : tensor<2xi32>"),
+        ('sdy.op {x = dense<"a>%b"> : t, y = dense<>} %a : i1', "sdy.op {x = dense<%0> : t, y = dense<%1>} %2 : i1"),
+        ("sdy.op #a.dense<1>, #dense<1>, dense %a : i1", "sdy.op #a.dense<1>, #dense<%0>, dense %1 : i1"),
         # A value name in a string is not a value.
         ('sdy.op<"a%b">(%1) (%2: i1) {\n}', None),
         # The operation may continue on the next line.
