@@ -36,6 +36,7 @@ _SYMBOL = re.compile(r'@(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")')
 _ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 _OPENING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _NO_ESCAPE = re.compile(r'(?:[^\\]|\\(?:[0-9A-Fa-f]{2}|[nt\\"]))*')
+_PRINTED = re.compile(r"[ -~]*")
 _MOST_DIGITS = 40
 _NAMED_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 
@@ -54,6 +55,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def escape(characters: str) -> str:
     """Escapes the characters of a string as MLIR prints them; the inverse of `unescape`."""
+    if _PRINTED.fullmatch(characters):
+        return characters.replace("\\", "\\\\").replace('"', r"\22")
     return "".join(
         "\\\\" if c == "\\" else c if " " <= c <= "~" and c != '"' else f"\\{ord(c):02X}" for c in characters
     )

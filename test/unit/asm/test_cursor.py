@@ -72,6 +72,11 @@ def test_escapes(characters: str) -> None:
     assert unescape(escape(characters)) == characters
 
 
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
+def test_printed_characters_are_escaped_as_among_others(characters: str) -> None:
+    assert escape(characters) + r"\00" == escape(characters + "\0")
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_string_literals(text: str) -> None:
     assert Cursor(quoted(text)).string() == text
