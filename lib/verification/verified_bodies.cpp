@@ -69,6 +69,8 @@ VerifiedOps::Verdict VerifiedOps::visitBodies(MlirOperation op, const Name &name
       return verdict;
   }
   changed[place].isInside = false;
+  if (!remembers && !accepting)
+    visitedBodies.insert(op.pointer);
   std::optional<OpContents::Inside> isolated;
   if (name.isIsolated && remembers)
     isolated.emplace(contents, op);

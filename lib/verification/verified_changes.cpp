@@ -27,6 +27,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
     return Verdict::Unknown;
   accepting = remembers = false;
   verifiedByHost.clear();
+  visitedBodies.clear();
   contents.beginWalk();
   changed.clear();
   visitedUsers = {};
@@ -109,6 +110,8 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     // Operations in it may use a value of the enclosing scope that has an edge.
     if (hasOperandWithEdge(op) || (hasEdges && !name.isIsolated))
       return Verdict::Unknown;
+    if (visitedBodies.count(op.pointer))
+      return visitUsers(op, change); // Visited inside a container that was made too.
     changed.push_back({op, true});
     const Verdict verdict = visitBodies(op, name, around, changed.size() - 1);
     return verdict == Verdict::Valid ? visitUsers(op, change) : verdict;

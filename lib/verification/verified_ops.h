@@ -173,6 +173,7 @@ private:
   bool accepting = false;
   bool remembers = false; // Whether a hash of each operation is kept.
   std::unordered_set<const void *> verifiedByHost; // Containers, with the operations in their regions.
+  std::unordered_set<const void *> visitedBodies;  // Containers of which the operations in the regions were visited.
   Symbols symbols;         // The symbols of the module that encloses the root.
   Symbols verifiedSymbols; // The symbols of the last valid module.
   bool keepsSymbols = false;

@@ -174,7 +174,7 @@ class VerifyUnreducedAxes(Pass):
         if not concerned:
             return False
         module = sdy.enclosing_module(op)
-        known = functions(module)
+        known = analysis(functions, module)
         axes = UnreducedAxes(known, sdy.meshes(module))
         for one in concerned if is_unreduced else _but_plain_calls(concerned, known, op):
             message = axes.check(one)

@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The work for a mesh does not grow with the number of meshes in the module."""
+"""The work for a mesh or a function does not grow with the number of meshes or functions in the module."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import mlir_shard
 from mlir_shard.dialects import mesh_definitions
 from mlir_shard.sharding.common_mesh import MeshChange
+from mlir_shard.transforms.reshard import unreduced_axes
 
 MANY = 30
 TYPE = "tensor<8x6xf32>"
@@ -52,6 +53,22 @@ def test_meshes_are_read_once_for_all_functions(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(mesh_definitions, "_read", lambda module: read.append(module) or of_module(module))
     mlir_shard.run(module, "builtin.module(func.func(sdy-insert-explicit-reshards))")
     assert len(read) == 1
+
+
+def test_functions_are_listed_once_for_the_calls_in_all_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = "\n".join(
+        f"""func.func @f{number}(%a: {TYPE}) -> {TYPE} {{
+          %0 = call @f{number + 1}(%a) : ({TYPE}) -> {TYPE}
+          return %0 : {TYPE}
+        }}"""
+        for number in range(MANY)
+    )
+    last = f"func.func private @f{MANY}(%a: {TYPE}) -> {TYPE}"
+    module = mlir_shard.parse(f"{functions}\n{last}", mlir_shard.create_context())
+    listed, of_module = [], unreduced_axes.functions
+    monkeypatch.setattr(unreduced_axes, "functions", lambda module: listed.append(module) or of_module(module))
+    mlir_shard.run(module, "builtin.module(func.func(sdy-verify-unreduced-axes))")
+    assert len(listed) == 1
 
 
 def test_meshes_are_expressed_by_the_axes_of_the_first_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
