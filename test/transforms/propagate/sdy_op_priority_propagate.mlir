@@ -1,5 +1,6 @@
 // RUN: shard-opt %s --sdy-op-priority-propagate | FileCheck %s
 // RUN: shard-opt %s --sdy-op-priority-propagate=run-op-priority-propagation=false | FileCheck %s --check-prefix=ALL
+// RUN: shard-opt %s --sdy-op-priority-propagate=reshaping-broadcasts=true | FileCheck %s --check-prefix=RESHAPING
 
 sdy.mesh @mesh = <["x"=2]>
 
@@ -59,4 +60,35 @@ func.func @broadcast_backward(
   %5 = stablehlo.add %1, %4 : tensor<8x8xf32>
   %6 = stablehlo.add %2, %5 : tensor<8x8xf32>
   return %6 : tensor<8x8xf32>
+}
+
+// Tokens are broadcast to indices of an embedding. With reshaping-broadcasts, their axis reaches the result of the gather
+// before the dimension that the matmul contracts has it.
+// CHECK-LABEL: func.func @to_size_1
+// CHECK: stablehlo.gather
+// CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// RESHAPING-LABEL: func.func @to_size_1
+// RESHAPING: stablehlo.gather
+// RESHAPING-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @to_size_1(
+    %tokens: tensor<8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %table: tensor<32x16xf32>,
+    %w: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
+  %0 = stablehlo.broadcast_in_dim %tokens, dims = [0] : (tensor<8xi32>) -> tensor<8x1xi32>
+  %1 = "stablehlo.gather"(%table, %0) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 16>}> : (tensor<32x16xf32>, tensor<8x1xi32>) -> tensor<8x16xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
+
+// A broadcast that copies elements propagates backward first, also if another one of the same sizes, or along the same
+// dimension, does not.
+// RESHAPING-LABEL: func.func @to_size_4
+// RESHAPING: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+// RESHAPING: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+func.func @to_size_4(
+    %a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %w: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x1xf32>, tensor<8x4xf32>) {
+  %0 = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<8xf32>) -> tensor<8x1xf32>
+  %1 = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<8xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %0, %2 : tensor<8x1xf32>, tensor<8x4xf32>
 }

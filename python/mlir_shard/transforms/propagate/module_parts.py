@@ -165,9 +165,17 @@ _CLASSES = {
 _OFFLOADING = ("MoveToDevice", "MoveToHost")
 
 
-def op_class(op: Any) -> OpClass:
-    """Returns the class of an op, which depends only on its name, types and attributes."""
+def op_class(op: Any, *, reshaping_broadcasts: bool) -> OpClass:
+    """Returns the class of an op, which depends only on its name, types and attributes.
+
+    With `reshaping_broadcasts`, the class of a broadcast that only adds dimensions of size 1 is that of a reshape.
+    """
     name = op.name
+    if reshaping_broadcasts and _CLASSES.get(name) is OpClass.BROADCAST:
+        # Of sizes, the rule of a broadcast may depend only on which are 1 and which are equal.
+        shapes = (shape_of(one.type) for one in (op.operands[0], op.results[0]))
+        operand, result = ([size for size in shape if size != 1] for shape in shapes)
+        return OpClass.RESHAPING if operand == result else OpClass.BROADCAST
     if name == "stablehlo.custom_call":
         moves = call_target(op) in _OFFLOADING
         return OpClass.RESHAPING if moves else OpClass.OTHER
