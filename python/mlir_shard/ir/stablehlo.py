@@ -185,6 +185,42 @@ def slice_(
     return build("slice", with_shape(value.type, shape), value, sharding=sharding, **attributes)
 
 
+def gather(
+    table: Any,
+    starts: Any,
+    computed: Sizes,
+    batching: Sequence[tuple[int, int]] = (),
+    sharding: TensorSharding | None = None,
+) -> Any:
+    """Builds the gather of elements, with its batch dimensions first.
+
+    Args:
+        table: the tensor to gather from.
+        starts: the indices, in the last dimension.
+        computed: the dimensions of the table that are indexed.
+        batching: pairs of a batching dimension of the table and the matching dimension of the indices.
+        sharding: the sharding of the result.
+    """
+    single = {*computed, *(dim for dim, _ in batching)}
+    offsets = [dim for dim in range(table.type.rank) if dim not in single]
+    batch_shape = list(starts.type.shape)[:-1]
+    numbers = (
+        f"offset_dims = {[len(batch_shape) + number for number in range(len(offsets))]}, "
+        f"collapsed_slice_dims = {list(computed)}, operand_batching_dims = {[dim for dim, _ in batching]}, "
+        f"start_indices_batching_dims = {[place for _, place in batching]}, start_index_map = {list(computed)}, "
+        f"index_vector_dim = {len(batch_shape)}"
+    )
+    return build(
+        "gather",
+        with_shape(table.type, [*batch_shape, *(table.type.shape[dim] for dim in offsets)]),
+        table,
+        starts,
+        sharding=sharding,
+        dimension_numbers=ir.Attribute.parse(f"#stablehlo.gather<{numbers}>"),
+        slice_sizes=sizes([1 if dim in single else size for dim, size in enumerate(table.type.shape)]),
+    )
+
+
 def along(value: Any, dim: int, start: int, limit: int, sharding: TensorSharding | None = None) -> Any:
     """Slices one dimension from `start` up to `limit`. Returns the value itself if that is the entire dimension."""
     shape = list(value.type.shape)

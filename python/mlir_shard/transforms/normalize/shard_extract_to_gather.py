@@ -11,6 +11,7 @@ from typing import Any
 from mlir_shard import host
 from mlir_shard.dialects import sdy
 from mlir_shard.host import ir
+from mlir_shard.ir import stablehlo
 from mlir_shard.ir.editing import clone_with, operations_named, operations_where, terminator
 from mlir_shard.ir.values import defining_op
 from mlir_shard.passes import host_passes
@@ -133,7 +134,8 @@ def _input(op: Any, extract: Any, sizes: Sequence[int]) -> _Input | None:
     batch = sorted(used)
     starts = _start_indices(op, [indices[number] for number in computed], needed, batch, sizes)
     rest = [(number, loop) for number, loop in enumerate(loops) if loop is not None]
-    gathered = _gather(table, starts, computed, [(number, batch.index(loop)) for number, loop in rest if loop in batch])
+    batching = [(number, batch.index(loop)) for number, loop in rest if loop in batch]
+    gathered = stablehlo.gather(table, starts, computed, batching)
     return _Input(extract, gathered, (*batch, *(loop for _, loop in rest if loop not in batch)))
 
 
@@ -261,35 +263,6 @@ def _start_indices(op: Any, indices: Sequence[Any], needed: _Slice, batch: Seque
             result = _arith.SelectOp(equal, other, result).result
         _linalg.YieldOp([result])
     return made.result
-
-
-def _gather(table: Any, starts: Any, computed: Sequence[int], batching: Sequence[tuple[int, int]]) -> Any:
-    """Builds the gather of elements, with its batch dimensions first; returns its result.
-
-    Args:
-        table: the tensor to gather from.
-        starts: the indices, in the last dimension.
-        computed: the dimensions of the table that are indexed.
-        batching: pairs of a batching dimension of the table and the matching dimension of the indices.
-    """
-    single = {*computed, *(dim for dim, _ in batching)}
-    offsets = [dim for dim in range(table.type.rank) if dim not in single]
-    batch_shape = list(starts.type.shape)[:-1]
-    numbers = (
-        f"offset_dims = {[len(batch_shape) + number for number in range(len(offsets))]}, "
-        f"collapsed_slice_dims = {list(computed)}, operand_batching_dims = {[dim for dim, _ in batching]}, "
-        f"start_indices_batching_dims = {[place for _, place in batching]}, start_index_map = {list(computed)}, "
-        f"index_vector_dim = {len(batch_shape)}"
-    )
-    attributes = {
-        "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{numbers}>"),
-        "slice_sizes": ir.DenseI64ArrayAttr.get(
-            [1 if dim in single else size for dim, size in enumerate(table.type.shape)]
-        ),
-    }
-    shape = [*batch_shape, *(table.type.shape[dim] for dim in offsets)]
-    type_ = ir.RankedTensorType.get(shape, table.type.element_type)
-    return ir.Operation.create(_GATHER, [type_], [table, starts], attributes).result
 
 
 def _rebuilt(op: Any, inputs: Sequence[_Input]) -> Any:

@@ -4,9 +4,10 @@
 
 `spmdize` is the one of `shard-spmdize`: `plan`, with `value_placements`, and `op_decisions` decide, `plan_application`
 applies, `grid_reshards` plans reshards and `emission` builds them. `shard_reshape_parts`, with `products_of_parts`,
-`shard_split_windows`, `shard_split_scatters` and `split_reductions` first rewrite the global program, see `pipelines`.
-`sdy_convert_global_to_local` is Shardy's, for StableHLO: a strict mode of the same planner, `strict_plan`, which
-communicates only by collectives of sdy, in the form of `written_collectives`. Both classify ops by `named_ops`.
+`shard_split_windows`, `shard_split_scatters`, `shard_split_top_k` and `split_reductions` first rewrite the global
+program, see `pipelines`. `sdy_convert_global_to_local` is Shardy's, for StableHLO: a strict mode of the same planner,
+`strict_plan`, which communicates only by collectives of sdy, in the form of `written_collectives`. Both classify ops by
+`named_ops`.
 `spmdize` plans isomorphic ops once, see `repeated_ops`.
 """
 

@@ -47,7 +47,7 @@ def shard_spmdize(
         remarks_above=bound,
         verify_repetition=verify,
     )
-    split = "shard-reshape-parts,shard-split-windows,shard-split-scatters,"
+    split = "shard-reshape-parts,shard-split-windows,shard-split-scatters,shard-split-top-k,"
     split += step("shard-split-reductions", collectives=collectives)
     made_explicit = "shard-declare-partial-sums,sdy-sharding-constraint-to-reshard,shard-barrier-to-reshard"
     explicit = f"func.func({made_explicit},{split},{reshards})"
