@@ -141,10 +141,9 @@ void defineShardedOps(py::module_ &module) {
               std::vector<std::pair<std::int32_t, std::int32_t>> factors, std::vector<std::int64_t> factorShards,
               std::vector<std::int64_t> elementSizes, std::vector<std::vector<std::int64_t>> tensorShards,
               std::int64_t operationsPerElement, std::pair<double, double> rates, double moveLatency) {
-             held.ops.kept.add(op, valueNumbers(numbers, *held.arrays),
-                               {std::move(factors), std::move(factorShards), std::move(elementSizes),
-                                std::move(tensorShards), operationsPerElement, rates.first, rates.second,
-                                moveLatency});
+             held.ops.keep(op, valueNumbers(numbers, *held.arrays),
+                           {std::move(factors), std::move(factorShards), std::move(elementSizes),
+                            std::move(tensorShards), operationsPerElement, rates.first, rates.second, moveLatency});
            },
            py::arg("op"), py::arg("numbers"), py::kw_only(), py::arg("factors"), py::arg("factor_shards"),
            py::arg("element_sizes"), py::arg("tensor_shards"), py::arg("operations_per_element"), py::arg("rates"),

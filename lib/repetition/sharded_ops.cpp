@@ -11,7 +11,7 @@ namespace mlir_shard {
 
 ShardedOps::ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &ops,
                        const std::unordered_map<std::int32_t, std::int32_t> &tags, std::vector<std::int32_t> forms)
-    : kinds(arrays.ops.size(), -1), kept(arrays, std::move(forms)), arrays(arrays) {
+    : kinds(arrays.ops.size(), -1), arrays(arrays), kept(arrays, std::move(forms)) {
   const RegionContents regions(arrays);
   std::unordered_map<Key, std::int32_t, NumbersHash> known;
   Key key;
@@ -21,8 +21,10 @@ ShardedOps::ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &op
     if (regions.ends[op] > op + 1)
       regions.add(op, key);
     const auto [place, isNew] = known.emplace(key, static_cast<std::int32_t>(known.size()));
-    if (isNew)
+    if (isNew) {
       representatives.push_back(op);
+      hasTag.push_back(key[1] != 0);
+    }
     kinds[op] = place->second;
   }
 }
@@ -32,6 +34,15 @@ void ShardedOps::addNumbers(std::int32_t op, const std::int32_t *numbers, Key &k
   for (const Groups *group : {&arrays.operands, &arrays.results})
     for (const std::int32_t *value = group->begin(op); value != group->end(op); ++value)
       key.push_back(numbers[*value]);
+}
+
+void ShardedOps::keep(std::int32_t op, const std::int32_t *numbers, KeptForm form) {
+  if (!hasTag[kinds[op]])
+    kept.add(op, numbers, std::move(form));
+}
+
+bool ShardedOps::isKept(std::int32_t op, const std::int32_t *numbers) {
+  return !hasTag[kinds[op]] && kept.isKept(op, numbers);
 }
 
 std::vector<std::int32_t> ShardedOps::alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const {
@@ -55,9 +66,9 @@ std::vector<std::int32_t> ShardedOps::visit(const std::vector<std::int32_t> &ops
     key.clear();
     addNumbers(op, numbers, key);
     const auto found = known.find(key);
-    const Visited visited = found != known.end()       ? Visited{found->second, true}
-                            : kept.isKept(op, numbers) ? Visited{nullptr, true}
-                                                       : visit(op);
+    const Visited visited = found != known.end()  ? Visited{found->second, true}
+                            : isKept(op, numbers) ? Visited{nullptr, true}
+                                                  : visit(op);
     if (found == known.end() && visited.isAll)
       known.emplace(key, visited.insertion);
     if (!visited.insertion)
@@ -120,7 +131,7 @@ private:
     ops.addNumbers(op, numbers, key);
     auto found = known.find(key);
     if (found == known.end())
-      found = known.emplace(key, ops.kept.isKept(op, numbers) ? std::vector<bool>{} : whereResharded(op)).first;
+      found = known.emplace(key, ops.isKept(op, numbers) ? std::vector<bool>{} : whereResharded(op)).first;
     return !found->second.empty() && found->second.at(place);
   }
 

@@ -23,14 +23,18 @@ public:
   enum class Use : std::uint8_t { Ignored, Weighed, Reshards, Returns };
 
   // Operations of a kind agree in signature, in the contents of their regions, and in their `tags`, which are 0 if not
-  // given. A unique tag makes an operation different from all others. `forms` are those of `KeptOps`.
+  // given. A unique tag makes an operation different from all others. `forms` are those of `KeptOps`; operations with
+  // a tag have no form.
   ShardedOps(ModuleArrays &arrays, const std::vector<std::int32_t> &ops,
              const std::unordered_map<std::int32_t, std::int32_t> &tags, std::vector<std::int32_t> forms);
 
   std::vector<std::int32_t> kinds;           // Of each operation of the module; -1 for operations that are not in
                                              // `ops`.
   std::vector<std::int32_t> representatives; // The first operation of each kind.
-  KeptOps kept; // `visit` and `settle` do not ask for operations that are kept.
+
+  // Records the form of an operation around which nothing is resharded, see `KeptOps`; operations that are kept are
+  // neither visited nor asked for.
+  void keep(std::int32_t op, const std::int32_t *numbers, KeptForm form);
 
   // Returns for each operation the first one of its kind whose operands and results have the same numbers.
   std::vector<std::int32_t> alike(const std::vector<std::int32_t> &ops, const std::int32_t *numbers) const;
@@ -68,8 +72,11 @@ private:
   class Resharded;
 
   void addNumbers(std::int32_t op, const std::int32_t *numbers, Key &key) const;
+  bool isKept(std::int32_t op, const std::int32_t *numbers);
 
   ModuleArrays &arrays;
+  KeptOps kept;
+  std::vector<bool> hasTag; // By kind.
 };
 
 } // namespace mlir_shard

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mlir_shard.host import ir
-from mlir_shard.ir.values import defining_op, has_one_use, users
+from mlir_shard.ir.values import defining_op, has_one_use, users, uses_of
 from mlir_shard.rules.computed_bodies import constant_of, integer_of
 
 LOOP = "stablehlo.while"
 _ADD, _COMPARE = "stablehlo.add", "stablehlo.compare"
 _MULTIPLY, _DIVIDE, _CONVERT = "stablehlo.multiply", "stablehlo.divide", "stablehlo.convert"
+_BARRIER = "stablehlo.optimization_barrier"
+_REARRANGED = (_CONVERT, "stablehlo.reshape", "stablehlo.transpose")
 LINEAR = (_MULTIPLY, _DIVIDE, _CONVERT, "stablehlo.negate", "stablehlo.reshape", "stablehlo.transpose")
 
 
@@ -88,6 +90,31 @@ def _linear_operand(op: Any) -> Any | None:
         factors = [one for one in operands if constant_of(one) is None]
         return factors[0] if len(factors) == 1 else None
     return operands[0]
+
+
+def shared_values(loops: Iterable[Any]) -> dict[Any, int]:
+    """Returns the values in loops that are the same in each iteration, with the number of iterations that share them.
+
+    They are the arguments that a loop carries unchanged, and results of ops that only rearrange or convert such values.
+    A loop comes after those around it. Values of one iteration, or of an unknown number, are left out.
+    """
+    found: dict[Any, int] = {}
+    for loop in loops:
+        count, body = iterations(loop) or 1, loop.regions[1].blocks[0]
+        for argument, operand, after in zip(body.arguments, loop.operands, last_op(body).operands, strict=True):
+            if argument == after and count > 1:
+                _share(argument, count * found.get(operand, 1), found)
+    return found
+
+
+def _share(value: Any, count: int, found: dict[Any, int]) -> None:
+    """Adds a value, and the results of ops of its block that only rearrange or convert it."""
+    found[value] = count
+    for user, number in uses_of(value):
+        if user.name == _BARRIER:
+            _share(user.results[number], count, found)
+        elif user.name in _REARRANGED:
+            _share(user.results[0], count, found)
 
 
 class Counter(NamedTuple):

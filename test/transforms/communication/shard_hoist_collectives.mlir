@@ -152,3 +152,34 @@ func.func @captured_counter(%n: index, %part: tensor<8xindex>) -> tensor<16xinde
   }
   return %r : tensor<16xindex>
 }
+
+// A barrier, as of rematerialized layers, is passed along the carried weight, also after a conversion, but not along the
+// part of the batch.
+// CHECK-LABEL: func.func @barrier
+// CHECK:      %[[CONVERTED:.*]] = stablehlo.convert %arg0
+// CHECK:      %[[ALL:.*]] = shard.all_gather %[[CONVERTED]]
+// CHECK:      stablehlo.while
+// CHECK:      %[[BOTH:.*]]:2 = stablehlo.optimization_barrier
+// CHECK:      %[[PART:.*]] = shard.all_gather %[[BOTH]]#1
+// CHECK:      stablehlo.multiply %[[ALL]], %[[PART]]
+func.func @barrier(%w: tensor<8xf32>, %first: tensor<8xf64>) -> tensor<16xf64> {
+  %zero = stablehlo.constant dense<0.0> : tensor<16xf64>
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %r:4 = stablehlo.while(%weight = %w, %part = %first, %x = %zero, %i = %c0) : tensor<8xf32>, tensor<8xf64>, tensor<16xf64>, tensor<i32> cond {
+    %n = stablehlo.constant dense<4> : tensor<i32>
+    %is_less = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %is_less : tensor<i1>
+  } do {
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %both:2 = stablehlo.optimization_barrier %weight, %part : tensor<8xf32>, tensor<8xf64>
+    %converted = stablehlo.convert %both#0 : (tensor<8xf32>) -> tensor<8xf64>
+    %all = shard.all_gather %converted on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf64> -> tensor<16xf64>
+    %all_part = shard.all_gather %both#1 on @grid grid_axes = [0] gather_axis = 0 : tensor<8xf64> -> tensor<16xf64>
+    %product = stablehlo.multiply %all, %all_part : tensor<16xf64>
+    %sum = stablehlo.add %product, %x : tensor<16xf64>
+    %next_part = stablehlo.add %part, %part : tensor<8xf64>
+    %next = stablehlo.add %i, %c1 : tensor<i32>
+    stablehlo.return %weight, %next_part, %sum, %next : tensor<8xf32>, tensor<8xf64>, tensor<16xf64>, tensor<i32>
+  }
+  return %r#2 : tensor<16xf64>
+}

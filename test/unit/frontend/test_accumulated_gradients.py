@@ -230,3 +230,36 @@ def test_blocks_of_a_counted_loop(first: int) -> None:
     program = check(step, (floats(64, 8), floats(8, 8)), {"data": 4}, (P("data"), P()))
     for target in ENGINES:
         assert not any(one.loops for one in program.partition(target).communication.collectives)
+
+
+def chunked_gradient(chunks: int) -> Callable[..., Any]:
+    """Returns the gradient of a cross-entropy of which the logits of one chunk of the sequence exist at a time."""
+
+    def loss(h: Any, w: Any, targets: Any) -> Any:
+        def add(total: Any, part: Any) -> Any:
+            h, targets = part
+            found = jax.nn.log_softmax(h @ w)
+            return total - jnp.take_along_axis(found, targets[..., None], -1).sum(), None
+
+        def parts(x: Any) -> Any:
+            return x.reshape(len(x), chunks, -1, *x.shape[2:]).swapaxes(0, 1)
+
+        return jax.lax.scan(jax.checkpoint(add), 0.0, (parts(h), parts(targets)))[0]
+
+    return jax.grad(loss, (0, 1))
+
+
+@pytest.mark.parametrize("spec", [P(), P("data"), P("data", "t")], ids=["replicated", "sharded", "on two axes"])
+def test_chunked_cross_entropy(spec: Any) -> None:
+    """Weights that are sharded for memory are gathered once, not activations or logits in each iteration."""
+    specs = P("data"), spec, P("data")
+    check(chunked_gradient(4), (floats(8, 16, 8), floats(8, 32), tokens_of(8, 16)), {"data": 4, "t": 2}, specs)
+    large = [jax.ShapeDtypeStruct(shape, np.float32) for shape in [(16, 2048, 1024), (1024, 32_000)]]
+    large.append(jax.ShapeDtypeStruct((16, 2048), np.int32))
+    program = ms.from_jax(chunked_gradient(8), *large, mesh=ms.Mesh({"data": 8, "t": 4}), in_shardings=specs)
+    weight = 1024 * 32_000 * 4 // (4 if "t" in spec else 1)
+    # Along "t": the maxima and sums of a chunk, and the gradient of its activations.
+    reduced = 8 * (1 + 0.01) * 2 * 2 * 256 * 1024 * 4 * 3 / 4 if "t" in spec else 0
+    for target in ENGINES:
+        gathered = 0 if spec == P() else weight * 7 // 8
+        assert received(program, target, 8) <= gathered + 2 * weight * 7 // 8 + reduced

@@ -97,7 +97,7 @@ class CandidateSearch:
                     for size, dim, given in zip(tensor.shape, mapping.dim_mappings, given_axes, strict=True)
                 ],
                 form.is_result(index),
-                form.is_bounded(index),
+                costs.is_bounded(index),
                 costs.search(index, finest),
             )
             for index, (tensor, mapping, given_axes) in enumerate(

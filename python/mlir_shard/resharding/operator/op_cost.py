@@ -83,7 +83,7 @@ class OpCosts:
 
     def search(self, index: int, grid: Grid) -> ReshardSearch | None:
         """Returns the search that bounds `tensor_price` by placements on a finest grid; None if it has no bound."""
-        return self._reshardings.search(grid, self._problem.tensors[index]) if self._form.is_bounded(index) else None
+        return self._reshardings.search(grid, self._problem.tensors[index]) if self.is_bounded(index) else None
 
     def tensor_price(self, index: int, axes_per_factor: Sequence[Axes]) -> Price:
         """Returns the price of resharding an operand before the op, or of reducing and resharding a result after it."""
@@ -110,6 +110,14 @@ class OpCosts:
     def _key(self, index: int, axes_per_factor: Sequence[Axes]) -> tuple[int, AxesPerFactor]:
         return index, tuple([axes_per_factor[factor] for factor in self._factors[index]])
 
+    def is_bounded(self, index: int) -> bool:
+        """Returns whether `tensor_price` is bounded: only if the tensor does not change its mesh, and is not shared."""
+        return self._form.is_on_mesh(index) and self._iterations(index) == 1
+
+    def _iterations(self, index: int) -> int:
+        """Returns the number of iterations of a loop that share an operand."""
+        return self._problem.iterations[index] if index < len(self._problem.iterations) else 1
+
     def known_if_least(self) -> float | None:
         """Returns the cost with the known axes if it is proved minimal without a search, else None.
 
@@ -131,12 +139,13 @@ class OpCosts:
         return sum(prices, Price())
 
     def _changes(self, index: int, axes_per_factor: Sequence[Axes]) -> list[tuple[Placed, Placed, int]]:
-        """Returns the successive changes of sharding of a tensor, and for each how many partial sums share it."""
+        """Returns the successive changes of sharding of a tensor, and for each how many partial sums or iterations of a
+        loop share it."""
         problem, form = self._problem, self._form
         own = form.shardings[index], form.own_meshes[index]
         made = form.taken(index, axes_per_factor), form.mesh
         if not self._form.is_result(index):
-            return [(own, made, 1)]
+            return [(own, made, self._iterations(index))]
         reduced = [axis for factor in problem.rule.reduction_factors for axis in axes_per_factor[factor]]
         if not reduced:
             return [(made, own, 1)]

@@ -175,8 +175,8 @@ class OpForm:
         """Returns whether a tensor is a result."""
         return index >= len(self.rule.operand_mappings)
 
-    def is_bounded(self, index: int) -> bool:
-        """Returns whether the price of a tensor is bounded: only if it does not change its mesh."""
+    def is_on_mesh(self, index: int) -> bool:
+        """Returns whether a tensor does not change its mesh."""
         return self.own_meshes[index] == self.mesh
 
     def size(self, axes: Axes) -> int:
@@ -204,7 +204,7 @@ class OpForm:
 
     def stays(self, index: int, axes_per_factor: Sequence[Axes]) -> bool:
         """Returns whether a tensor is neither resharded nor reduced."""
-        if not self.is_bounded(index) or (self.is_result(index) and self.is_reduced(axes_per_factor)):
+        if not self.is_on_mesh(index) or (self.is_result(index) and self.is_reduced(axes_per_factor)):
             return False
         if index in self.tensors_with_overflow:
             return False
@@ -279,7 +279,7 @@ class OpForm:
     def _given_axes(self) -> list[list[GridAxes]]:
         return [
             [self.grid.axes(dim.axes) for dim in own.dim_shardings]
-            if own is not None and self.is_bounded(index)
+            if own is not None and self.is_on_mesh(index)
             else [()] * mapping.rank
             for index, (own, mapping) in enumerate(zip(self.shardings, self.rule.tensor_mappings, strict=True))
         ]

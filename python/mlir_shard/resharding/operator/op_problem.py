@@ -23,7 +23,8 @@ class OpProblem:
 
     `tensors` are the shapes of the operands, then of the results. `windows` are those known along permutation factors.
     An op that `indexes` only reads or writes elements of its first operand, and does not combine each one with all
-    others. Each of `summands` partial sums that are reduced together has its part of the cost of the reduction.
+    others. Each of `summands` partial sums that are reduced together has its part of the cost of the reduction, and
+    each of `iterations` of a loop, given by operand if one is shared, its part of the reshard of an operand.
     """
 
     form: OpForm
@@ -33,6 +34,12 @@ class OpProblem:
     windows: tuple[FactorWindow, ...] = ()
     indexes: bool = False
     summands: int = 1
+    iterations: tuple[int, ...] = ()
+
+    @property
+    def most_shared(self) -> int:
+        """The most partial sums or iterations that share a reshard."""
+        return max(self.summands, *self.iterations) if self.iterations else self.summands
 
 
 class ComputeCosts:
@@ -83,7 +90,7 @@ class ComputeCosts:
         Args:
             axes_per_factor: the axes, which are those of the tensors.
             others: the seconds of other communication.
-            move_latency: the least latency of any reshard, in seconds.
+            move_latency: the least latency of any reshard, in seconds, of which the op may have a part.
         """
         problem = self._problem
         if not problem.form.may_be_least(axes_per_factor, problem.rule.factor_sizes, indexes=problem.indexes):
@@ -92,7 +99,8 @@ class ComputeCosts:
         if any(tensors[index].shape[dim] % count for index, dim, count in problem.form.operand_shards):
             return None
         cost = self.of(axes_per_factor) + others
-        return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + move_latency else None
+        waited = move_latency / problem.most_shared
+        return cost if cost <= self._least(prod(map(self.size, axes_per_factor))) + waited else None
 
     def _least(self, devices: int) -> float:
         """Returns the least seconds that a device computes if the op is partitioned among `devices` devices."""

@@ -91,7 +91,8 @@ class ShardedOp:
 
     `tensor_sizes` are in elements, of the operands, then the results. An op is not `reducible` if its partial results
     cannot be combined. `windows` are those known along permutation factors. `summands` is the number of partial sums,
-    including the result, that are added and can be reduced together.
+    including the result, that are added and can be reduced together. `iterations` has, for each operand, the number of
+    iterations of a loop that share it; it is empty if none is shared.
     """
 
     rule: OpShardingRule
@@ -102,6 +103,7 @@ class ShardedOp:
     reducible: bool = True
     windows: tuple[FactorWindow, ...] = ()
     summands: int = 1
+    iterations: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,20 +35,26 @@ class LoopInvariants:
 
         The op in the loop is replaced and erased; the ops that it needs stay for other users.
         """
-        needed: dict[Any, None] = {}
+        needed: dict[Any, Any] = {}
         if not self._is_invariant_op(op, needed):
             return None
         made, copy = ChainMap({}, self._outside), None
         with ir.InsertionPoint(self._loop):
-            for one in needed:
-                copy = clone_with(one, made)
+            for one, source in needed.items():
+                if source is None:
+                    copy = clone_with(one, made)
+                else:
+                    made[one] = made.get(source, source)
         for result in op.results:
             result.replace_all_uses_with(made[result])
         op.erase()
         return copy
 
-    def _is_invariant_op(self, op: Any, needed: dict[Any, None]) -> bool:
-        """Returns whether an op is invariant; adds the ops to copy to `needed`, each after those that it uses."""
+    def _is_invariant_op(self, op: Any, needed: dict[Any, Any]) -> bool:
+        """Returns whether an op is invariant; adds the ops to copy to `needed`, each after those that it uses.
+
+        A result of a barrier is not copied: `needed` has the operand that it is equal to.
+        """
         if op in needed:
             return True
         if not is_pure(op) or not all(self._is_invariant(value, needed) for value in (*op.operands, *captured(op))):
@@ -56,15 +62,24 @@ class LoopInvariants:
         needed[op] = None
         return True
 
-    def _is_invariant(self, value: Any, needed: dict[Any, None]) -> bool:
-        if value in self._outside:
+    def _is_invariant(self, value: Any, needed: dict[Any, Any]) -> bool:
+        if value in self._outside or value in needed:
             return True
         op = defining_op(value)
         block = value.owner if op is None else op.block
         around = block.owner.operation
         if self._loop not in (around, *ancestors(around)):
             return True
-        return op is not None and around == self._loop and self._is_invariant_op(op, needed)
+        if op is None or around != self._loop:
+            return False
+        if op.name != _BARRIER:
+            return self._is_invariant_op(op, needed)
+        # Rematerialization has a barrier of operands of which some are invariant.
+        source = op.operands[ir.OpResult(value).result_number]
+        if not self._is_invariant(source, needed):
+            return False
+        needed[value] = source
+        return True
 
 
 def _carried(loop: Any) -> Iterator[tuple[Any, Any]]:
@@ -96,13 +111,15 @@ def _ends_with(loop: Any, region: int) -> list[Any]:
     return list(last_op(loop.regions[region].blocks[0]).operands)
 
 
+_BARRIER = "stablehlo.optimization_barrier"
 _KEPT = frozenset(("shard.recv", "shard.send", "shard.update_halo"))
 
 
 @register
 class HoistCollectives(ModulePass):
     """Hoists collectives with loop-invariant operands out of `scf.for`, `scf.while` and `stablehlo.while`: values from
-    outside, values carried unchanged, and results of ops without effects on such values.
+    outside, values carried unchanged, and results of ops without effects on such values. Of an optimization barrier,
+    as of rematerialized layers, single results may be invariant.
 
     All devices of a group run the same number of iterations of a loop with collectives, so all of them take part in the
     hoisted collective. Communication increases only for a loop without iterations. Conditional ops in a loop stay.

@@ -8,7 +8,7 @@ code inserts them around all such ops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mlir_shard._native import Insertion, ShardedOps
@@ -54,8 +54,9 @@ from mlir_shard.transforms.reshard.reduced_operands import (
     reduction_before,
     unreduced_axes,
 )
-from mlir_shard.transforms.reshard.result_shardings import RestingShardings, summands
+from mlir_shard.transforms.reshard.result_shardings import RestingShardings
 from mlir_shard.transforms.reshard.sharded_function import OpRules, ShardedFunction
+from mlir_shard.transforms.reshard.shared_reshards import SharedReshards
 from mlir_shard.transforms.reshard.single_device import reshard_around
 from mlir_shard.transforms.reshard.targets import Targets
 from mlir_shard.transforms.shardings import COMPUTING, Side, rules_of_run, shardings_of
@@ -110,7 +111,7 @@ class CompatibleOps:
             asks_each=not reuses,
         )
         self._replaced: list[Any] = []
-        self._summands: Mapping[int, int] = {}
+        self._shared = SharedReshards()
         self._kinds: Sequence[int] = ()
 
     def make(self) -> None:
@@ -119,8 +120,9 @@ class CompatibleOps:
         ops = self._by_kind(rules)
         self._kinds = ops.kinds
         if self._cheapest is not None and self._is_full:
-            self._summands = summands(self._function, self._signatures.first_of_each_form(), rules, self._combiner)
-        if self._summands:
+            firsts = self._signatures.first_of_each_form()
+            self._shared = SharedReshards.read(self._function, firsts, rules, self._combiner)
+        if self._shared:
             ops = self._by_kind(rules)
         self._settle_results(rules, ops)
 
@@ -173,13 +175,13 @@ class CompatibleOps:
         return rule if is_asked else None
 
     def _by_kind(self, rules: OpRules) -> ShardedOps:
-        """Returns the ops by kind; a kind has equal rules and as many summands. Without `reuses`, each op is a kind."""
+        """Returns the ops by kind, with equal rules and `_shared` numbers. Without `reuses`, each op is a kind."""
         if not self._reuses:
             return self._arrays.sharded_ops(rules.ops, {op: op + 1 for op in rules})
-        numbers: dict[tuple[int, int], int] = {}
-        tags = {op: numbers.setdefault((0, count), len(numbers) + 1) for op, count in self._summands.items()}
+        numbers: dict[Hashable, int] = {}
+        tags = {op: numbers.setdefault((0, self._shared.of(op)), len(numbers) + 1) for op in self._shared}
         for op, rule in rules.own.items():
-            tags[op] = numbers.setdefault((id(rule), self._summands.get(op, 1)), len(numbers) + 1)
+            tags[op] = numbers.setdefault((id(rule), self._shared.of(op)), len(numbers) + 1)
         return self._arrays.sharded_ops(rules.ops, tags, self._signatures.forms)
 
     def _settle_results(self, rules: OpRules, ops: ShardedOps) -> None:
@@ -268,11 +270,9 @@ class CompatibleOps:
         kind = self._arrays.signatures[number]
         signature = self._signatures[kind]
         results = tuple([self._function.numbers[value] for value in self._arrays.results(number)])
-        combiner = self._combiner(number, rule)
-        windows = self._windows_of(number, rule)
-        summands = self._summands.get(number, 1)
+        own = self._combiner(number, rule), tuple(operands), results, self._windows_of(number, rule)
         is_uniform = signature.name in RESHARDED_ALWAYS and self._is_uniform(number, operands, results)
-        return AskedOp(kind, signature, rule, combiner, tuple(operands), results, windows, summands, is_uniform)
+        return AskedOp(kind, signature, rule, *own, *self._shared.of(number), is_uniform)
 
     def _is_uniform(self, number: int, operands: Sequence[int], results: Sequence[int]) -> bool:
         """Returns whether the operands have the sharding of the first result, as seen behind propagation barriers."""

@@ -116,8 +116,9 @@ class AskedOp(NamedTuple):
     """The properties of an op that its choice depends on: the number of its signature, and its shardings by number.
 
     `combiner` is the reduction of its partial results; None if no collective performs it. `windows` are the known ones
-    along the permutation factors of its rule. `summands` is that of `ShardedOp`. Shardings of operands are those before
-    propagation barriers; `is_uniform` is whether those behind the barriers are all that of the first result.
+    along the permutation factors of its rule. `summands` and `iterations` are those of `ShardedOp`. Shardings of
+    operands are those before propagation barriers; `is_uniform` is whether those behind the barriers are all that of
+    the first result.
     """
 
     number: int
@@ -128,6 +129,7 @@ class AskedOp(NamedTuple):
     results: tuple[int, ...]
     windows: tuple[FactorWindow, ...] = ()
     summands: int = 1
+    iterations: tuple[int, ...] = ()
     is_uniform: bool = False
 
 
@@ -175,7 +177,7 @@ class OpChoices:
         if not is_full and op.signature.name in _CONCATENATIONS:
             is_full = not op.is_uniform
         kind = self._kind_of(op, is_full)
-        key = (kind, op.combiner, op.operands, op.results, op.windows, op.summands)
+        key = (kind, op.combiner, op.operands, op.results, op.windows, op.summands, op.iterations)
         if key not in self._known or not self._reuses:
             self._known[key] = self._choose(op, kind, is_full=is_full)
         return self._known[key]
@@ -219,8 +221,8 @@ class OpChoices:
         results = tuple([self._shardings[one] for one in op.results])
         is_unreduced = bool(results and results[0] is not None and results[0].unreduced_axes)
         is_reducible = op.combiner is not None or is_unreduced
-        one = op.signature
-        return ShardedOp(op.rule, operands, results, one.sizes, one.kind, is_reducible, op.windows, op.summands)
+        one, shared = op.signature, (op.summands, op.iterations)
+        return ShardedOp(op.rule, operands, results, one.sizes, one.kind, is_reducible, op.windows, *shared)
 
     def _choose(self, op: AskedOp, kind: int, *, is_full: bool) -> PricedReshards:
         sharded = self._sharded(op)

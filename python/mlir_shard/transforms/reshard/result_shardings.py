@@ -8,23 +8,18 @@ Partial sums that are added are priced as parts of one sum, as `shard-sink-reduc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from mlir_shard._native import ShardedOps
-from mlir_shard.dialects.data_flow import sharding_of
-from mlir_shard.ir.editing import ADDITIONS
 from mlir_shard.resharding.operator.cheapest_reshards import CheapestReshards, PricedReshards
 from mlir_shard.resharding.operator.common_axes import mesh_of
 from mlir_shard.resharding.operator.op_assignment import TOLERANCE
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.sharding_steps import Meshes, ReshardError
-from mlir_shard.sharding import OpShardingRule, ReductionOp, TensorSharding
-from mlir_shard.sharding.axes import AxisRef
-from mlir_shard.transforms.accumulations import LOOP, accumulations, iterations, makers
+from mlir_shard.sharding import OpShardingRule, TensorSharding
 from mlir_shard.transforms.device_sets import have_different_devices
 from mlir_shard.transforms.reshard.function_signatures import FunctionSignatures
 from mlir_shard.transforms.reshard.op_choices import Signature, Treatment
@@ -32,79 +27,6 @@ from mlir_shard.transforms.reshard.sharded_function import UNSHARDED, OpRules, S
 
 MOST_ALONE = 16
 """The most results of an op whose shardings are chosen one by one."""
-Combiner = Callable[[int, OpShardingRule], ReductionOp | None]
-
-
-def summands(
-    function: ShardedFunction,
-    signatures: Sequence[Signature],
-    rules: OpRules,
-    combiner: Combiner,
-) -> dict[int, int]:
-    """Returns, for each op whose result is one of several partial sums that are added, the number of these.
-
-    The sums are partial along the same axes, and have no other uses than additions up to the total. A loop that
-    accumulates partial sums adds those of all iterations.
-    """
-    arrays = function.arrays
-    adds = [signature.name in ADDITIONS for signature in signatures]
-    reducing = rules.where(lambda rule: rule.reduction_factors)
-    known: dict[tuple[int, int], frozenset[AxisRef]] = {}
-    found: defaultdict[tuple[int, frozenset[AxisRef]], list[int]] = defaultdict(list)
-    firsts, roots = arrays.alike(reducing, function.numbers), arrays.last_following(reducing, adds)
-    for op, first, root in zip(reducing, firsts, roots, strict=True):
-        rule = rules.of_form(op)
-        if root == op or rule is None or combiner(op, rule) is not ReductionOp.SUM:
-            continue
-        axes = known.get((first, id(rule)))
-        if axes is None:
-            axes = known[first, id(rule)] = _reduced_axes(function, op, rule)
-        if axes:
-            found[root, axes].append(op)
-    counts = {op: len(ops) for ops in found.values() if len(ops) > 1 for op in ops}
-    loops = arrays.with_signatures([signature.name == LOOP for signature in signatures])
-    for op, repeated in _accumulated(function, map(arrays.operation, loops), rules, combiner):
-        counts[op] = counts.get(op, 1) * repeated
-    return counts
-
-
-def _accumulated(
-    function: ShardedFunction, loops: Iterable[Any], rules: OpRules, combiner: Combiner
-) -> Iterator[tuple[int, int]]:
-    """Yields the ops that make partial sums that a loop accumulates, with the number of iterations.
-
-    The accumulated value is not sharded along the axes, so `shard-sink-accumulations` reduces it after the loop.
-    """
-    arrays, known = function.arrays, frozenset(rules)
-    for loop in loops:
-        count = iterations(loop) or 1
-        for one in accumulations(loop) if count > 1 else ():
-            of_sum = sharding_of(loop.results[one.number])
-            taken = () if of_sum is None else [axis for dim in of_sum.dim_shardings for axis in dim.axes]
-            for maker in chain.from_iterable(map(makers, one.summands)):
-                number = arrays.number_of(maker.results[0])
-                op = -1 if number is None else arrays.definers[number]
-                rule = rules.of_form(op) if op in known else None
-                if rule is None or not rule.reduction_factors or combiner(op, rule) is not ReductionOp.SUM:
-                    continue
-                axes = _reduced_axes(function, op, rule)
-                if axes and not any(axis.overlaps(other) for axis in axes for other in taken):
-                    yield op, count
-
-
-def _reduced_axes(function: ShardedFunction, op: int, rule: OpShardingRule) -> frozenset[AxisRef]:
-    """Returns the axes along which operands are sharded in dimensions that the op reduces."""
-    found: set[AxisRef] = set()
-    for value, mapping in zip(function.arrays.operands(op), rule.operand_mappings, strict=True):
-        sharding = function.sharding_of(value)
-        if sharding is None:
-            continue
-        for dim, of_dim in zip(mapping.dim_mappings, sharding.dim_shardings, strict=True):
-            if any(factor in rule.reduction_factors for factor in dim.factor_indices):
-                found.update(of_dim.axes)
-    return frozenset(found)
-
-
 Choose = Callable[[int, OpShardingRule], PricedReshards]
 
 
