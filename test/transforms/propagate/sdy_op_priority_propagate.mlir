@@ -1,6 +1,6 @@
 // RUN: shard-opt %s --sdy-op-priority-propagate | FileCheck %s
 // RUN: shard-opt %s --sdy-op-priority-propagate=run-op-priority-propagation=false | FileCheck %s --check-prefix=ALL
-// RUN: shard-opt %s --sdy-op-priority-propagate=reshaping-broadcasts=true | FileCheck %s --check-prefix=RESHAPING
+// RUN: shard-opt %s --sdy-op-priority-propagate=lookups-first=true | FileCheck %s --check-prefix=LOOKUPS
 
 sdy.mesh @mesh = <["x"=2]>
 
@@ -62,14 +62,14 @@ func.func @broadcast_backward(
   return %6 : tensor<8x8xf32>
 }
 
-// Tokens are broadcast to indices of an embedding. With reshaping-broadcasts, their axis reaches the result of the gather
+// Tokens are broadcast to indices of an embedding. With lookups-first, their axis reaches the result of the gather
 // before the dimension that the matmul contracts has it.
 // CHECK-LABEL: func.func @to_size_1
 // CHECK: stablehlo.gather
 // CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
-// RESHAPING-LABEL: func.func @to_size_1
-// RESHAPING: stablehlo.gather
-// RESHAPING-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+// LOOKUPS-LABEL: func.func @to_size_1
+// LOOKUPS: stablehlo.gather
+// LOOKUPS-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
 func.func @to_size_1(
     %tokens: tensor<8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %table: tensor<32x16xf32>,
     %w: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
@@ -81,9 +81,9 @@ func.func @to_size_1(
 
 // A broadcast that copies elements propagates backward first, also if another one of the same sizes, or along the same
 // dimension, does not.
-// RESHAPING-LABEL: func.func @to_size_4
-// RESHAPING: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
-// RESHAPING: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// LOOKUPS-LABEL: func.func @to_size_4
+// LOOKUPS: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+// LOOKUPS: stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
 func.func @to_size_4(
     %a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %w: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
     -> (tensor<8x1xf32>, tensor<8x4xf32>) {
@@ -91,4 +91,25 @@ func.func @to_size_4(
   %1 = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<8xf32>) -> tensor<8x4xf32>
   %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   return %0, %2 : tensor<8x1xf32>, tensor<8x4xf32>
+}
+
+// With lookups-first, the axis of tokens reaches a loop over layers before the columns of weights have it.
+// CHECK-LABEL: func.func @layers
+// CHECK: stablehlo.dot_general
+// CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// LOOKUPS-LABEL: func.func @layers
+// LOOKUPS: stablehlo.dot_general
+// LOOKUPS-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+func.func @layers(
+    %tokens: tensor<8x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %table: tensor<32x16xf32>,
+    %w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %more: tensor<i1>) -> tensor<8x16xf32> {
+  %0 = "stablehlo.gather"(%table, %tokens) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 16>}> : (tensor<32x16xf32>, tensor<8x1xi32>) -> tensor<8x16xf32>
+  %1 = stablehlo.while(%h = %0) : tensor<8x16xf32> cond {
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %2 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    stablehlo.return %2 : tensor<8x16xf32>
+  }
+  %3 = sdy.data_flow_edge %1 : tensor<8x16xf32>
+  return %3 : tensor<8x16xf32>
 }

@@ -27,13 +27,13 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The strategies, applied in order in each phase; whether the user's priorities count; and whether phases depend on
-    the names of ops, or broadcasts that only add dimensions of size 1 are in those of reshapes."""
+    the names of ops, or include lookups in those of slices, see `op_class`."""
 
     strategies: tuple[Strategy, ...]
     phases: Sequence[Phase] = (both_ways,)
     by_user_priority: bool = False
     by_op_name: bool = False
-    reshaping_broadcasts: bool = False
+    lookups_first: bool = False
     conservative: bool = False
 
 

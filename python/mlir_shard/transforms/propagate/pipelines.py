@@ -129,9 +129,9 @@ def shard_propagate(
         step(
             "sdy-user-priority-propagate",
             conservative_propagation=conservative_propagation,
-            # Otherwise, axes of weights reach the result of an embedding before those of the tokens, which JAX
-            # broadcasts to indices.
-            reshaping_broadcasts=True,
+            # Otherwise, axes of weights reach the result of an embedding, or the layers of a loop, before those of the
+            # tokens.
+            lookups_first=True,
             verify_repetition=verify_repetition or None,
         ),
         step("sdy-export-named-computations", shard_function_results=True),

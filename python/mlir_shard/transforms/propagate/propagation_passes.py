@@ -173,7 +173,7 @@ class PropagationPass(ModulePass):
                 module,
                 rule_for,
                 by_op_name=plan.by_op_name,
-                reshaping_broadcasts=plan.reshaping_broadcasts,
+                lookups_first=plan.lookups_first,
                 has_own_sizes=self.keep_sharding_rules,
                 reuses=reuses,
             )
@@ -291,16 +291,16 @@ class OpPriorityPropagate(AggressivePropagate):
     op_priorities: tuple[tuple[str, ...], ...] = option(
         (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or a group of them in braces"
     )
-    reshaping_broadcasts: bool = option(
-        False, "propagate through broadcasts that only add dimensions of size 1 in the phases of reshapes"
+    lookups_first: bool = option(
+        False, "propagate through gathers in the phases of slices, and through unit broadcasts in those of reshapes"
     )
 
     def plan(self) -> Plan:
         plan = super().plan()
         if self.run_op_priority_propagation:
             order = self._order()
-            broadcasts = self.reshaping_broadcasts
-            return replace(plan, phases=phases(order), by_op_name=bool(order), reshaping_broadcasts=broadcasts)
+            lookups = self.lookups_first
+            return replace(plan, phases=phases(order), by_op_name=bool(order), lookups_first=lookups)
         if self.op_priorities:
             raise PassFailure("op-priorities have no effect with run-op-priority-propagation=false")
         return plan

@@ -46,7 +46,7 @@ class ModuleReader:
     `place` returns the place of each value of `arrays`. Place p is that of value p - 1, or from `first_result` on that
     of a function's result, listed in `results` by the number of the function and the index. `argument_of` has the same
     for values that are arguments of functions. Nodes have the names of their ops if they are read `by_op_name`.
-    `reshaping_broadcasts` is that of `op_class`. Without `reuses`, the rule and the steps of each op are computed for
+    `lookups_first` is that of `op_class`. Without `reuses`, the rule and the steps of each op are computed for
     it alone; with `has_own_sizes`, each op has the rule of its own sizes. Raises RuleError if a rule fails.
     """
 
@@ -56,7 +56,7 @@ class ModuleReader:
         rule_for: RuleFor,
         *,
         by_op_name: bool = False,
-        reshaping_broadcasts: bool = False,
+        lookups_first: bool = False,
         has_own_sizes: bool = False,
         reuses: bool = True,
     ) -> None:
@@ -70,7 +70,7 @@ class ModuleReader:
         self._by_op_name = by_op_name
         self._numbers, self._definers = self.arrays.signatures, self.arrays.definers
         self._identities: dict[tuple[Any, int], OpShardingRule] = {}
-        self._survey = Survey(self.arrays, rule_for, reuses=reuses, reshaping_broadcasts=reshaping_broadcasts)
+        self._survey = Survey(self.arrays, rule_for, reuses=reuses, lookups_first=lookups_first)
         self._representatives = self._survey.representatives
         self._keys = list(map(sdy.sharding_key, self._representatives))
         # The places that differ from the default, which is number + 1 for results and NOWHERE for block arguments.

@@ -48,7 +48,7 @@ class Signature(NamedTuple):
 class Survey:
     """The ops of a module by their role in propagation, before values have places.
 
-    Without `reuses`, the rule of each op is computed for it alone. `reshaping_broadcasts` is that of `op_class`. Raises
+    Without `reuses`, the rule of each op is computed for it alone. `lookups_first` is that of `op_class`. Raises
     RuleError if a rule fails.
 
     Attributes:
@@ -64,13 +64,11 @@ class Survey:
         with_several_results: the ops with more than one result.
     """
 
-    def __init__(
-        self, arrays: ModuleArrays, rule_for: RuleFor, *, reuses: bool, reshaping_broadcasts: bool = False
-    ) -> None:
+    def __init__(self, arrays: ModuleArrays, rule_for: RuleFor, *, reuses: bool, lookups_first: bool = False) -> None:
         self._arrays = arrays
         self._rule_for = rule_for
         self._reuses = reuses
-        self._reshaping_broadcasts = reshaping_broadcasts
+        self._lookups_first = lookups_first
         self._numbers = arrays.signatures
         self.representatives = arrays.representatives()
         self.signatures: list[Signature | None] = [None] * len(self.representatives)
@@ -115,7 +113,7 @@ class Survey:
         special = op.name in _SPECIAL
         asks_each = not special and (not self._reuses or depends_on_context(op))
         rule = None if special or asks_each else self._rule_for(op)
-        class_ = op_class(op, reshaping_broadcasts=self._reshaping_broadcasts)
+        class_ = op_class(op, lookups_first=self._lookups_first)
         watched = [i for i, value in enumerate(op.operands) if not _is_scalar(value)] if class_ in _PASSING_ON else ()
         signature = Signature(
             op.name, special, asks_each, rule, class_, tuple(watched), has_edges(op.name), len(op.results)
