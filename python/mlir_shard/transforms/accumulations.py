@@ -109,12 +109,15 @@ def shared_values(loops: Iterable[Any]) -> dict[Any, int]:
 
 def _share(value: Any, count: int, found: dict[Any, int]) -> None:
     """Adds a value, and the results of ops of its block that only rearrange or convert it."""
-    found[value] = count
-    for user, number in uses_of(value):
-        if user.name == _BARRIER:
-            _share(user.results[number], count, found)
-        elif user.name in _REARRANGED:
-            _share(user.results[0], count, found)
+    left = [value]
+    while left:
+        value = left.pop()
+        found[value] = count
+        for user, number in uses_of(value):
+            if user.name == _BARRIER:
+                left.append(user.results[number])
+            elif user.name in _REARRANGED:
+                left.append(user.results[0])
 
 
 class Counter(NamedTuple):

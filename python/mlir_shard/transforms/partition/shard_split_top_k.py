@@ -30,8 +30,8 @@ class SplitTopK(Pass):
     """Splits a sharded dimension of a `chlo.top_k` into its shards, and takes the largest elements of each shard first.
 
     Only these candidates and their positions are gathered, of which the largest are taken. Equal elements stay in their
-    order. If the operand merges a sharded dimension behind others, as the beams and the vocabulary of a beam search,
-    the candidates of each shard are taken before the merge. Uneven shards are padded with the least element.
+    order. If the operand merges a sharded dimension with those before it, as the beams and the vocabulary of a beam
+    search, the candidates of each shard are taken before the merge. Uneven shards are padded with the least element.
     """
 
     name = "shard-split-top-k"
