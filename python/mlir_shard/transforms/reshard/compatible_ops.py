@@ -194,7 +194,7 @@ class CompatibleOps:
 
         def keep(op: int) -> None:
             rule = rules[op]
-            if rule is not None and self._signatures.has_form(self._arrays.signatures[op]):
+            if rule is not None and self._signatures.shares_form(self._arrays.signatures[op]):
                 self._choices.keep(self._asked(op, rule, self._operand_numbers(op)), op, ops, function.numbers)
 
         resting = RestingShardings(function, self._signatures, rules, returned, (self._priced, ops, keep), prices)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -46,6 +47,7 @@ class FunctionSignatures:
         is_of_form = [is_priced and not asks_each and _has_form(op) for op in self._ops]
         self.forms: Sequence[int] = function.arrays.forms_of_any_sizes(is_of_form, (sdy.SHARDING,))
         """The form of each signature, -1 for those without a form."""
+        self._counts = Counter(self.forms)
         self._known: dict[int, Signature] = {}
         first: dict[int, int] = {}
         self._firsts = [
@@ -59,9 +61,9 @@ class FunctionSignatures:
             found = self._known[number] = self._read(self._ops[number])
         return found
 
-    def has_form(self, number: int) -> bool:
-        """Returns whether a signature has a form."""
-        return self.forms[number] >= 0
+    def shares_form(self, number: int) -> bool:
+        """Returns whether another signature has the form of a signature."""
+        return self.forms[number] >= 0 and self._counts[self.forms[number]] > 1
 
     def of_form(self, number: int) -> Signature:
         """Returns the first signature of the form of a signature, whose properties are the same except for sizes."""
