@@ -31,7 +31,7 @@ func.func @vocabulary(%logits: tensor<16x32000xf32> {sdy.sharding = #sdy.shardin
   return %values, %places : tensor<16x8xf32>, tensor<16x8xi32>
 }
 
-// The vocabulary is merged behind the beams: each shard of each beam has 4 candidates.
+// The vocabulary is merged with the beams: each shard of each beam has 4 candidates.
 // CHECK-LABEL: func @beams
 // CHECK-NOT:  tensor<16x128000xf32>
 // CHECK:      stablehlo.reshape %arg0 {{.*}}<@mesh, [{"d"}, {}, {"s"}, {}]>{{.*}} -> tensor<16x4x4x8000xf32>
@@ -48,7 +48,7 @@ func.func @beams(%scores: tensor<16x4x32000xf32> {sdy.sharding = #sdy.sharding<@
   return %values, %places : tensor<16x4xf32>, tensor<16x4xi32>
 }
 
-// Uneven shards are padded with the least number, behind all elements.
+// Uneven shards are padded with the least number, after all elements.
 // CHECK-LABEL: func @uneven
 // CHECK:      %[[LEAST:.*]] = stablehlo.constant dense<-32768> : tensor<i16>
 // CHECK:      stablehlo.pad %{{.*}}, %[[LEAST]], low = [0], high = [3]

@@ -167,7 +167,7 @@ class RestingShardings:
     def _cost(self, op: int, values: Sequence[int], declared: int, known: _Wanted | None = None) -> float | None:
         """Returns the cost of making the values, of their reshards for users and of the users; None if unknown.
 
-        `known` has what the users of each of the values need, if that is known.
+        `known` is the result of `_wanted` for each of the values, if it is known.
         """
         cost = self._cost_of_making(op)
         for value in values:
