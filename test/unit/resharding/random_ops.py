@@ -40,7 +40,7 @@ def random_problem(random: Random, mesh: Mesh, *, sizes: tuple[int, ...] = (16, 
     shardings = tuple(_sharding(random, mesh, len(factors)) for factors in tensors)
     shapes = (tuple(factor_sizes[factor] for factor in factors) for factors in tensors)
     tensors_of_op = tuple(OpTensor(shape, 4) for shape in shapes)
-    return OpProblem(OpForm(rule, shardings, mesh), rule, tensors_of_op, indexes=random.random() < 0.25)
+    return OpProblem(OpForm(rule, shardings, mesh), factor_sizes, tensors_of_op, indexes=random.random() < 0.25)
 
 
 def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
@@ -50,10 +50,10 @@ def axes_of_shardy(problem: OpProblem) -> AxesPerFactor:
 
 def sharded_op(problem: OpProblem) -> ShardedOp:
     """Returns the op of a problem."""
-    count = len(problem.rule.operand_mappings)
+    count = len(problem.form.rule.operand_mappings)
     sizes = tuple(prod(tensor.shape) for tensor in problem.tensors)
     kind = OpKind.INDEXING if problem.indexes else OpKind.OTHER
-    return ShardedOp(problem.rule, problem.form.shardings[:count], problem.form.shardings[count:], sizes, kind)
+    return ShardedOp(problem.form.rule, problem.form.shardings[:count], problem.form.shardings[count:], sizes, kind)
 
 
 def _some_factors(random: Random, count: int) -> list[int]:

@@ -100,7 +100,7 @@ def test_native_code_keeps_ops_as_their_costs_say() -> None:
             found = asked(rules, shards, rates)
             for number, rule in enumerate(rules):
                 form = form_of(rule, rows, columns)
-                problem = OpProblem(form, rule, tuple(OpTensor(shape, 4) for shape in shapes_of(rule)))
+                problem = OpProblem(form, rule.factor_sizes, tuple(OpTensor(shape, 4) for shape in shapes_of(rule)))
                 assert form.kept_axes is not None
                 cost = ComputeCosts(problem, rates).cost_if_least(form.kept_axes, 0.0, LATENCY)
                 assert (cost is None) == (number in found), (rule, rows, columns, rates)

@@ -47,7 +47,7 @@ def cheapest(problem: OpProblem, rates: DeviceRates | None = None) -> OpAssignme
 
 def every_assignment(problem: OpProblem) -> Iterator[AxesPerFactor]:
     """Yields all assignments of full axes to factors, in any order, with even shards, that shardings can express."""
-    mesh, rule = problem.form.mesh, problem.rule
+    mesh, rule = problem.form.mesh, problem.form.rule
     axes = [AxisRef(name) for name in mesh.axis_names]
     lists: list[Axes] = [one for count in range(len(axes) + 1) for one in permutations(axes, count)]
 
@@ -78,7 +78,7 @@ def problem_of(rule: OpShardingRule, mesh: Mesh, *dims: tuple[Axes, ...], elemen
                 size *= rule.factor_sizes[factor]
             shape.append(size)
         tensors.append(OpTensor(tuple(shape), element_size))
-    return OpProblem(OpForm(rule, shardings, mesh), rule, tuple(tensors))
+    return OpProblem(OpForm(rule, shardings, mesh), rule.factor_sizes, tuple(tensors))
 
 
 def matmul(rows: int, columns: int, contracted: int) -> OpShardingRule:
@@ -95,7 +95,7 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
     mesh = mesh_of(2, 2)
     for _ in range(60):
         problem = random_problem(random, mesh)
-        if problem.rule.permutation_factors:
+        if problem.form.rule.permutation_factors:
             continue
         costs = costs_of(problem)
         best = min(map(costs.cost, every_assignment(problem)))
@@ -110,8 +110,8 @@ def test_as_cheap_as_the_cheapest_of_all() -> None:
 
 def agreeing(problem: OpProblem, axes: AxesPerFactor) -> OpProblem:
     """Returns the op with all its tensors sharded along these axes of the factors."""
-    projection = ShardingProjection.of_factors(axes, problem.rule)
-    operands, results = projection.to_shardings(problem.rule, problem.form.mesh, problem.form.mesh)
+    projection = ShardingProjection.of_factors(axes, problem.form.rule)
+    operands, results = projection.to_shardings(problem.form.rule, problem.form.mesh, problem.form.mesh)
     return replace(problem, form=replace(problem.form, shardings=(*operands, *results)))
 
 
@@ -123,7 +123,7 @@ def test_the_axes_that_all_tensors_keep_are_the_ones_chosen_whatever_the_sizes()
         if random.random() < 0.5:
             problem = agreeing(problem, random.choice(list(every_assignment(problem))))
         costs = costs_of(problem)
-        kept, rule = problem.form.kept_axes, problem.rule
+        kept, rule = problem.form.kept_axes, problem.form.rule
         stays = cheapest(problem).stays and not rule.permutation_factors
         if kept is not None:
             assert kept == costs.known
@@ -142,7 +142,7 @@ def test_where_nothing_has_to_move_all_others_cost_as_much() -> None:
     for _ in range(60):
         problem = random_problem(random, mesh, sizes=(1, 4, 24, 4096))
         # A permutation factor gets no axes of others.
-        if problem.rule.permutation_factors:
+        if problem.form.rule.permutation_factors:
             continue
         assignments = list(every_assignment(problem))
         assigned = random.choice([one for one in assignments if sum(map(len, one)) == 2] or assignments)
@@ -167,7 +167,7 @@ def test_an_op_that_stays_is_not_resharded_around() -> None:
         op = sharded_op(problem)
         reshards = reshards_to(op, found.axes_per_factor, ("m", mesh), {"m": mesh})
         assert reshards == reshards_to(
-            op, found.axes_per_factor, ("m", mesh), {"m": mesh}, (problem.rule, problem.form.projection)
+            op, found.axes_per_factor, ("m", mesh), {"m": mesh}, (problem.form.rule, problem.form.projection)
         )
         if found.stays:
             assert reshards is None

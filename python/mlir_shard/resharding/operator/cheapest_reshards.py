@@ -65,9 +65,8 @@ class _Form:
 
     def problem(self, op: ShardedOp, tensors: tuple[OpTensor, ...], reduction: ReductionOp) -> OpProblem:
         """Returns the problem of an op of the form."""
-        rule = op.rule if op.reducible else with_unshardable_reductions(op.rule)
         indexes, shared = op.kind is OpKind.INDEXING, (op.summands, op.iterations)
-        return OpProblem(self.form, rule, tensors, reduction, op.windows, indexes, *shared)
+        return OpProblem(self.form, op.rule.factor_sizes, tensors, reduction, op.windows, indexes, *shared)
 
     def reshards(self, op: ShardedOp, axes_per_factor: AxesPerFactor) -> OpReshards | None:
         """Returns the reshards around an op of the form that give its tensors these axes."""

@@ -54,7 +54,7 @@ class CandidateSearch:
     def __init__(self, problem: OpProblem, costs: OpCosts, most_nodes: int = MOST_NODES) -> None:
         self._problem, self._costs, self._form = problem, costs, problem.form
         self._most_nodes = most_nodes
-        self._candidates = problem.form.candidates(problem.rule.factor_sizes)
+        self._candidates = problem.form.candidates(problem.factor_sizes)
         if self._candidates.devices > MOST_COUNTED:
             devices = self._candidates.devices
             raise ValueError(f"{devices} devices are along the axes in use, more than {MOST_COUNTED}")
@@ -88,7 +88,7 @@ class CandidateSearch:
     def native(self) -> AssignmentSearch:
         """Returns the native search, which bounds the costs of assignments."""
         problem, costs, form = self._problem, self._costs, self._form
-        rule, rates, finest = problem.rule, costs.rates, form.grid.finest()
+        rule, rates, finest = form.rule, costs.rates, form.grid.finest()
         tensors = [
             (
                 tensor.element_size,
@@ -105,7 +105,7 @@ class CandidateSearch:
             )
         ]
         return AssignmentSearch(
-            factor_sizes=rule.factor_sizes,
+            factor_sizes=problem.factor_sizes,
             reduction_factors=rule.reduction_factors,
             tensors=tensors,
             order=self._order(),
@@ -123,7 +123,7 @@ class CandidateSearch:
 
     def _order(self) -> list[int]:
         """Returns the factors, those of the largest tensors first."""
-        rule = self._problem.rule
+        rule = self._form.rule
         sizes = [0] * rule.num_factors
         for tensor, mapping in zip(self._problem.tensors, rule.tensor_mappings, strict=True):
             num_bytes = tensor.element_size * prod(tensor.shape)
@@ -137,7 +137,7 @@ class CandidateSearch:
 
         A factor behind one that is not fully sharded cannot be sharded: its shards would be strided.
         """
-        rule = self._problem.rule
+        rule = self._form.rule
         mapping = rule.tensor_mappings[index].dim_mappings[dim]
         factors = mapping.factor_indices
         axes = tuple([self._candidates.axes[factor][number] for factor, number in zip(factors, numbers, strict=True)])

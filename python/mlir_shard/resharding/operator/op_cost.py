@@ -146,7 +146,7 @@ class OpCosts:
         made = form.taken(index, axes_per_factor), form.mesh
         if not self._form.is_result(index):
             return [(own, made, self._iterations(index))]
-        reduced = [axis for factor in problem.rule.reduction_factors for axis in axes_per_factor[factor]]
+        reduced = [axis for factor in form.rule.reduction_factors for axis in axes_per_factor[factor]]
         if not reduced:
             return [(made, own, 1)]
         unreduced = sort_and_merge(reduced, form.mesh)
@@ -161,7 +161,7 @@ class OpCosts:
 
     def _neighbour_cost(self, axes_per_factor: Sequence[Axes]) -> float:
         num_bytes = 0.0
-        for factor in self._problem.rule.permutation_factors:
+        for factor in self._form.rule.permutation_factors:
             if not axes_per_factor[factor]:
                 continue
             windows = [window for window in self._problem.windows if window.factor == factor]

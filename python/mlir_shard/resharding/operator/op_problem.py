@@ -12,7 +12,7 @@ from mlir_shard.resharding.cost.links import DeviceRates
 from mlir_shard.resharding.operator.op_form import OpForm
 from mlir_shard.resharding.operator.reshard_prices import OpTensor
 from mlir_shard.resharding.windows import FactorWindow
-from mlir_shard.sharding import OpShardingRule, ReductionOp
+from mlir_shard.sharding import ReductionOp
 from mlir_shard.sharding.axes import Axes
 from mlir_shard.sharding.layout import block_size
 
@@ -21,14 +21,15 @@ from mlir_shard.sharding.layout import block_size
 class OpProblem:
     """An op of a form, to whose factors axes of its mesh are assigned.
 
-    `tensors` are the shapes of the operands, then of the results. `windows` are those known along permutation factors.
-    An op that `indexes` only reads or writes elements of its first operand, and does not combine each one with all
-    others. Each of `summands` partial sums that are reduced together has its part of the cost of the reduction, and
-    each of `iterations` of a loop, given by operand if one is shared, its part of the reshard of an operand.
+    `factor_sizes` are the sizes of its factors, and `tensors` the shapes of the operands, then of the results.
+    `windows` are those known along permutation factors. An op that `indexes` only reads or writes elements of its
+    first operand, and does not combine each one with all others. Each of `summands` partial sums that are reduced
+    together has its part of the cost of the reduction, and each of `iterations` of a loop, given by operand if one is
+    shared, its part of the reshard of an operand.
     """
 
     form: OpForm
-    rule: OpShardingRule
+    factor_sizes: tuple[int, ...]
     tensors: tuple[OpTensor, ...]
     reduction: ReductionOp = ReductionOp.SUM
     windows: tuple[FactorWindow, ...] = ()
@@ -52,13 +53,15 @@ class ComputeCosts:
 
     def of(self, axes_per_factor: Sequence[Axes]) -> float:
         """Returns the seconds with these axes; 0 for an op without operands, which costs nothing at run time."""
-        rule = self._problem.rule
-        if not rule.operand_mappings:
+        if not self._problem.form.rule.operand_mappings:
             return 0.0
         of_factors, of_tensors = self._problem.form.num_shards(tuple(axes_per_factor))
         operations = 0
         if not self._problem.indexes:
-            local = [block_size(max(size, 1), count) for size, count in zip(rule.factor_sizes, of_factors, strict=True)]
+            local = [
+                block_size(max(size, 1), count)
+                for size, count in zip(self._problem.factor_sizes, of_factors, strict=True)
+            ]
             operations = prod(local) * self._problem.form.operations_per_element
         num_bytes = [
             tensor.element_size * prod(map(block_size, tensor.shape, counts))
@@ -78,7 +81,7 @@ class ComputeCosts:
 
         It reads of that one at most as much as it returns.
         """
-        operand, result = num_bytes[0], num_bytes[len(self._problem.rule.operand_mappings)]
+        operand, result = num_bytes[0], num_bytes[len(self._problem.form.rule.operand_mappings)]
         return sum(num_bytes) - operand + min(operand, result)
 
     def cost_if_least(self, axes_per_factor: Sequence[Axes], others: float, move_latency: float) -> float | None:
@@ -93,7 +96,7 @@ class ComputeCosts:
             move_latency: the least latency of any reshard, in seconds, of which the op may have a part.
         """
         problem = self._problem
-        if not problem.form.may_be_least(axes_per_factor, problem.rule.factor_sizes, indexes=problem.indexes):
+        if not problem.form.may_be_least(axes_per_factor, problem.factor_sizes, indexes=problem.indexes):
             return None
         tensors = problem.tensors
         if any(tensors[index].shape[dim] % count for index, dim, count in problem.form.operand_shards):
@@ -104,10 +107,11 @@ class ComputeCosts:
 
     def _least(self, devices: int) -> float:
         """Returns the least seconds that a device computes if the op is partitioned among `devices` devices."""
-        rule = self._problem.rule
-        if not rule.operand_mappings:
+        if not self._problem.form.rule.operand_mappings:
             return 0.0
-        operations = 0 if self._problem.indexes else prod(rule.factor_sizes) * self._problem.form.operations_per_element
+        operations = (
+            0 if self._problem.indexes else prod(self._problem.factor_sizes) * self._problem.form.operations_per_element
+        )
         num_bytes = [tensor.element_size * prod(tensor.shape) for tensor in self._problem.tensors]
         total = self._of_elements(num_bytes) if self._problem.indexes else sum(num_bytes)
         return self._rates.seconds(operations // devices, total // devices)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from mlir_shard.resharding.operator.op_form import form_key
 from mlir_shard.resharding.steps import GridAxes, Placement
 from mlir_shard.resharding.windows import FactorWindow, WindowHalo
 from mlir_shard.rules.builder import shape_of
@@ -166,8 +167,8 @@ class OpDecisions:
         # The decisions for even shards, for rules of any sizes.
         self._even: dict[Hashable, Decision] = {}
         # The keys are the identities of rules, which the values keep alive.
-        self._forms: dict[int, tuple[_RuleForm, OpShardingRule]] = {}
-        self._distinct_forms: dict[Hashable, _RuleForm] = {}
+        self._forms: dict[int, tuple[int, OpShardingRule]] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._unshardable: dict[tuple[int, int, bool], tuple[frozenset[int], PartitionRule]] = {}
 
     def decide(
@@ -193,8 +194,8 @@ class OpDecisions:
             windows = windows_of(op, rule) if partition.allows_uneven and not may_fail(op) else ()
             # Partition rules exchange the elements that move along these factors.
             unshardable -= {window.factor for window in windows} | mirrored_factors(op, rule)
-        if not windows and not form.is_compound:
-            of_any_sizes = (form.number, unshardable, kind, have, wanted)
+        if not windows and not rule.has_compound_dimensions:
+            of_any_sizes = (form, unshardable, kind, have, wanted)
             even = self._even.get(of_any_sizes)
             if even is None:
                 axes = axes_of_dimensions((*have, *wanted), rule, unshardable)
@@ -208,26 +209,18 @@ class OpDecisions:
             known = self._known[key] = self._decide(op, rule, partition, unshardable, kind, have, wanted, windows)
         return known
 
-    def _form(self, rule: OpShardingRule) -> _RuleForm:
+    def _form(self, rule: OpShardingRule) -> int:
+        """Returns the number of the form of a rule, which rules that differ only in the sizes of factors share."""
         found = self._forms.get(id(rule))
         if found is None:
-            key = (
-                rule.operand_mappings,
-                rule.result_mappings,
-                rule.reduction_factors,
-                rule.need_replication_factors,
-                rule.permutation_factors,
-            )
-            form = self._distinct_forms.get(key)
-            if form is None:
-                form = self._distinct_forms[key] = _RuleForm(len(self._distinct_forms), rule.has_compound_dimensions)
-            found = self._forms[id(rule)] = form, rule
+            number = self._numbers.setdefault(form_key(rule), len(self._numbers))
+            found = self._forms[id(rule)] = number, rule
         return found[0]
 
     def _never_shardable(
-        self, form: _RuleForm, rule: OpShardingRule, partition: PartitionRule, is_reducible: bool
+        self, form: int, rule: OpShardingRule, partition: PartitionRule, is_reducible: bool
     ) -> frozenset[int]:
-        key = form.number, id(partition), is_reducible
+        key = form, id(partition), is_reducible
         known = self._unshardable.get(key)
         if known is None:
             known = self._unshardable[key] = partition.never_shardable(rule, is_reducible=is_reducible), partition
@@ -293,14 +286,6 @@ class OpDecisions:
             dims = (add_axes_or_merge((), (grid.atoms[axis] for axis in axes), grid.mesh) for axes in placement.dims)
             found = self._shardings[placement] = TensorSharding.closed_with(dims, grid.mesh)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _RuleForm:
-    """The form of rules that differ only in the sizes of factors: its number, and whether dimensions are compound."""
-
-    number: int
-    is_compound: bool
 
 
 def _decision(
