@@ -17,11 +17,12 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from propagation import OURS, SHARDY, operations_in
-from spmdize import AGAIN, ANEW, in_turn
+from spmdize import AGAIN, ANEW, in_turn, seconds_of
 from transformer import DEVICES
 
 LAYERS, WIDTH, HIDDEN, BATCH = 100, 256, 1024, 64
@@ -208,14 +209,15 @@ def main() -> None:
         for name in arguments.forms:
             file = Path(folder, f"{name}.mlir")
             file.write_text(text := FORMS[name](lowering))
+            timed = partial(seconds_of, repeat=arguments.repeat)
             sides = {
-                "propagation": (OURS, file, PROPAGATION),
-                "anew": (ANEW, file, PIPELINE),
-                "again": (AGAIN, file, PIPELINE),
-                "Shardy's propagation": (SHARDY, file, PROPAGATION),
-                "Shardy's pipeline": (SHARDY, file, SHARDY_PIPELINE),
+                "propagation": partial(timed, OURS, file, PROPAGATION),
+                "anew": partial(timed, ANEW, file, PIPELINE),
+                "again": partial(timed, AGAIN, file, PIPELINE),
+                "Shardy's propagation": partial(timed, SHARDY, file, PROPAGATION),
+                "Shardy's pipeline": partial(timed, SHARDY, file, SHARDY_PIPELINE),
             }
-            took = in_turn(sides, arguments)
+            took = in_turn(sides, arguments.rounds)
             propagation, pipeline = took["Shardy's propagation"], took["Shardy's pipeline"]
             print(
                 f"{name}, {operations_in(text)} operations: propagation {took['propagation']:.3f} s, Shardy "

@@ -7,11 +7,13 @@
     python benchmarks/spmdize.py --model moe [--layers 32]
 
 The entire pipeline, from annotations to the local program, is measured on the parsed module; Shardy's is its import
-pipeline, propagation, its export pipeline with collectives, and the passes that convert these to StableHLO. Each side
-and number of devices has a separate process and parses the module again for every measurement. The sides are measured
-in turn, in rounds, because the speed of a shared machine changes. Prints medians over the rounds, in seconds, and their
-ratios: with new plans, the plans of earlier runs evicted, and again in the same process with cached plans. The groups
-of StableHLO's collectives list all devices, so that these programs grow with the mesh; those of `shard` do not.
+pipeline, propagation, its export pipeline with collectives, and the passes that convert these to StableHLO. XLA's are
+the passes that jax runs for the same work: Shardy, between conversions from and to HLO, and XLA's partitioner. Each
+side and number of devices has a separate process and parses the module again for every measurement; XLA's passes run
+once in a process. The sides are measured in turn, in rounds, because the speed of a shared machine changes. Prints
+medians over the rounds, in seconds, and their ratios: with new plans, the plans of earlier runs evicted, and again in
+the same process with cached plans. The groups of StableHLO's collectives list all devices, so that these programs grow
+with the mesh; those of `shard` do not.
 
 With `--model different` each layer of the transformer has other shapes. `llama` and `moe` are the train steps of
 `llama_step.py` on 512 devices, on three and five axes.
@@ -22,7 +24,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from statistics import median
@@ -32,6 +35,7 @@ from train_steps import llama, moe, step
 from train_steps.llama import LlamaSizes
 from train_steps.moe import MoeSizes
 from transformer import DEVICES, lowered_gradient
+from xla_passes import xla_seconds
 
 STEP_DEVICES = 512
 """The number of devices of a train step."""
@@ -53,10 +57,11 @@ _SHARDY_COLLECTIVES = (
     "sdy-import-pipeline,sdy-user-priority-propagate,sdy-export-pipeline{enable-insert-explicit-collectives=true}"
 )
 SHARDY_PIPELINES = {
-    "propagation and export": _SHARDY_COLLECTIVES,
-    "the same and to StableHLO's collectives": f"{_SHARDY_COLLECTIVES},sdy-convert-global-to-local,"
+    "Shardy, propagation and export": _SHARDY_COLLECTIVES,
+    "Shardy, the same and to StableHLO's collectives": f"{_SHARDY_COLLECTIVES},sdy-convert-global-to-local,"
     "sdy-drop-sharding-and-mesh",
 }
+XLA = "XLA, Shardy's pass and the partitioner"
 
 
 def main() -> None:
@@ -78,25 +83,27 @@ def main() -> None:
         file.write_text(text := program(arguments.model, arguments.layers))
         devices = DEVICES if arguments.model in ("gradient", "different") else STEP_DEVICES
         print(f"{arguments.model} of {arguments.layers} layers, {operations_in(text)} operations, {devices} devices")
-        sides = {name: (ANEW, file, one) for name, one in pipelines.items()}
-        sides |= {f"{name} again": (AGAIN, file, one) for name, one in pipelines.items()}
-        sides |= {name: (SHARDY, file, one) for name, one in SHARDY_PIPELINES.items()}
-        seconds = in_turn(sides, arguments)
-        for name in SHARDY_PIPELINES:
+        timed = partial(seconds_of, repeat=arguments.repeat)
+        sides = {name: partial(timed, ANEW, file, one) for name, one in pipelines.items()}
+        sides |= {f"{name} again": partial(timed, AGAIN, file, one) for name, one in pipelines.items()}
+        ours = [name for one in pipelines for name in (one, f"{one} again")]
+        sides |= {name: partial(timed, SHARDY, file, one) for name, one in SHARDY_PIPELINES.items()}
+        sides[XLA] = partial(xla_seconds, file, devices)
+        seconds = in_turn(sides, arguments.rounds)
+        for name in (*SHARDY_PIPELINES, XLA):
             theirs = seconds[name]
             if isnan(theirs):
-                print(f"  Shardy, {name}: it crashes")
+                print(f"  {name}: it crashes")
                 continue
-            ours = [name for one in pipelines for name in (one, f"{one} again")]
             ratios = ", ".join(f"{one} {seconds[one]:.3f} s ({seconds[one] / theirs:.2f})" for one in ours)
-            print(f"  Shardy, {name}: {theirs:.3f} s; here, and as a ratio: {ratios}", flush=True)
+            print(f"  {name}: {theirs:.3f} s; here, and as a ratio: {ratios}", flush=True)
         for target, pipeline in pipelines.items() if arguments.model == "gradient" else ():
             sides = {}
             for devices in arguments.devices:
                 file = Path(folder, f"{devices}.mlir")
                 file.write_text(lowered_gradient(arguments.layers, devices))
-                sides[str(devices)] = ANEW, file, pipeline
-            seconds = in_turn(sides, arguments)
+                sides[str(devices)] = partial(timed, ANEW, file, pipeline)
+            seconds = in_turn(sides, arguments.rounds)
             first = seconds[next(iter(seconds))] if seconds else 0.0
             for name, took in seconds.items():
                 print(f"  {name} devices, {target}: {took:.3f} s, {took / first:.2f} times the first", flush=True)
@@ -112,21 +119,24 @@ def program(model: str, layers: int) -> str:
     return text
 
 
-def in_turn(sides: Mapping[str, tuple[str, Path, str]], arguments: argparse.Namespace) -> dict[str, float]:
-    """Returns the median seconds of each side, a script, a file and a pipeline, over rounds in which all sides run.
+def in_turn(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Returns the median seconds of each side over rounds in which all sides run.
 
     The result is NaN for a side whose process crashes.
     """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(arguments.rounds):
+    for _ in range(rounds):
         for name, side in sides.items():
-            script, file, pipeline = side
-            setting = Setting(pipeline, arguments.repeat, True, file.parent)
             try:
-                seconds[name].append(measure(script, file.read_text(), setting).seconds)
+                seconds[name].append(side())
             except subprocess.CalledProcessError:
                 seconds[name].append(nan)
     return {name: median(of) for name, of in seconds.items()}
+
+
+def seconds_of(script: str, file: Path, pipeline: str, *, repeat: int) -> float:
+    """Returns the seconds of a pipeline on a module, measured by a script as in `propagation`."""
+    return measure(script, file.read_text(), Setting(pipeline, repeat, True, file.parent)).seconds
 
 
 if __name__ == "__main__":
