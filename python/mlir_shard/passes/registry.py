@@ -278,6 +278,14 @@ def find_pipeline(name: str) -> Pipeline | None:
     return _pipelines.get(name)
 
 
+def is_own(name: str) -> bool:
+    """Returns whether the pass or pipeline of that name is one of the project, with imports as in `find_pass`."""
+    if (found := find_pass(name)) is not None:
+        return _is_in(found.__module__, OWN_PACKAGE)
+    pipeline = find_pipeline(name)
+    return pipeline is not None and _is_in(pipeline.build.__module__, OWN_PACKAGE)
+
+
 def registered(besides: str | None = None) -> dict[str, type[Pass]]:
     """Imports all modules of the searched packages, and returns every pass by name, sorted, without those of `besides`.
 

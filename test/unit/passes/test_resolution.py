@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlir_shard.passes import resolution
+from mlir_shard.passes import registry, resolution
 from mlir_shard.passes.options import option
 from mlir_shard.passes.registry import Pass, register, register_pipeline
 from mlir_shard.passes.resolution import PipelineError
@@ -182,3 +182,16 @@ def test_errors_inside_a_pipeline_name_it() -> None:
     register_pipeline("broken-pipeline", "")(lambda: "cse,missing-pass")
     with pytest.raises(PipelineError, match="in pipeline 'broken-pipeline': 'missing-pass' is neither a pass nor"):
         resolution.from_text("builtin.module(broken-pipeline)")
+
+
+def test_each_resolution_has_its_own_passes() -> None:
+    first, second = (resolution.from_text("builtin.module(spmd-pipeline)") for _ in range(2))
+    assert str(first) == str(second)
+    assert first.steps[0] is not second.steps[0]
+
+
+def test_a_pipeline_that_is_registered_again_is_resolved_again() -> None:
+    for passes in ("cse", "on-any"):
+        registry._pipelines.pop("changing-pipeline", None)
+        register_pipeline("changing-pipeline", "")(lambda text=passes: text)
+        assert str(resolution.from_text("builtin.module(changing-pipeline)")) == f"builtin.module({passes})"
