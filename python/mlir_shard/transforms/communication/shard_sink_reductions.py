@@ -75,13 +75,14 @@ class SinkReductions(ModulePass):
             return False
         # By results, as the hash of an op changes with its operands.
         changed: dict[Any, Any] = {}
+        reduced = {one.results[0] for one in kinds.where(_is_of_sum)}
         for one in kinds.where(_has_only_reduction):
             _sink_below_reductions(one, changed)
         for one in operations_of_results(op, ADDITIONS, REDUCES, 0, once=True, through=LINEAR):
-            _sink_below_zero(one, changed)
+            _sink_below_zero(one, reduced, changed)
         sums = (*REDUCES, *GATHERS)
         additions = operations_of_results(op, ADDITIONS, sums, 2, once=True, through=(*LINEAR, _DOT))
-        _Sums(CommunicationReader(op), op, changed).sink_all(additions)
+        _Sums(CommunicationReader(op), op, reduced, changed).sink_all(additions)
         return Changes(list(changed.values())) if changed else False
 
 
@@ -96,10 +97,10 @@ def _sink_below_reductions(collective: Any, changed: dict[Any, Any]) -> None:
         changed |= {one.results[0]: one for one in (op, collective)}
 
 
-def _sink_below_zero(addition: Any, changed: dict[Any, Any]) -> None:
+def _sink_below_zero(addition: Any, reduced: set[Any], changed: dict[Any, Any]) -> None:
     """Moves an all-reduce below the addition of zero to it, as in `sum(gradients)`, so that more sums may be added."""
     for number in (0, 1):
-        collective = _reduced_sum(addition.operands[number])
+        collective = _reduced_sum(addition.operands[number], reduced)
         if collective is not None and is_zero(addition.operands[1 - number]):
             _take_out(collective, changed)
             collective.move_after(addition)
@@ -110,11 +111,19 @@ def _sink_below_zero(addition: Any, changed: dict[Any, Any]) -> None:
             return
 
 
-def _reduced_sum(value: Any) -> Any | None:
-    """Returns the all-reduce whose sum is a value, possibly followed by ops that are linear in it, or None."""
+def _is_of_sum(collective: Any) -> bool:
+    """Returns whether an op is an all-reduce of one tensor by addition."""
+    return collective.name in REDUCES and len(collective.operands) == 1 and adds(collective)
+
+
+def _reduced_sum(value: Any, reduced: set[Any]) -> Any | None:
+    """Returns the all-reduce whose sum is a value, possibly followed by ops that are linear in it, or None.
+
+    `reduced` has the results of all such all-reduces.
+    """
     for op in makers(value):
         if op.name in REDUCES:
-            return op if len(op.operands) == 1 and adds(op) else None
+            return op if op.results[0] in reduced else None
         if op.name not in LINEAR or num_bytes(op.operands[0].type) != num_bytes(value.type):
             return None
     return None
@@ -153,11 +162,19 @@ def _reduction_behind(collective: Any) -> Any | None:
 
 
 class _Sums:
-    """Sums that are reduced in place of their summands; `changed` has the changed ops by their results."""
+    """Sums that are reduced in place of their summands.
 
-    def __init__(self, reader: CommunicationReader, root: Any, changed: dict[Any, Any]) -> None:
+    Args:
+        reader: reads the bytes of collectives.
+        root: the op that contains the sums.
+        reduced: the results of all-reduces of one tensor by addition.
+        changed: the changed ops, by their results.
+    """
+
+    def __init__(self, reader: CommunicationReader, root: Any, reduced: set[Any], changed: dict[Any, Any]) -> None:
         self._reader = reader
         self._root = root
+        self._reduced = reduced
         self._changed = changed
         self._received: dict[Any, int] = {}
 
@@ -210,6 +227,7 @@ class _Sums:
             if part.op.name in REDUCES:
                 _take_out(part.op, self._changed)
                 self._changed.pop(part.op.results[0], None)
+                self._reduced.discard(part.op.results[0])
                 part.op.erase()
             else:
                 self._changed[part.op.results[0]] = part.op
@@ -218,6 +236,7 @@ class _Sums:
                 for gather in part.gathers:
                     gather.erase()
         self._changed |= {addition.results[0]: addition, result: result.owner.operation}
+        self._reduced.add(result)
         return result
 
     def _all_reduce(self, addition: Any, left: _PartialSum, right: _PartialSum) -> Any:
@@ -247,7 +266,7 @@ class _Sums:
     def _partial_sum(self, value: Any) -> _PartialSum | None:
         if not has_one_use(value):
             return None
-        reduce = _reduced_sum(value)
+        reduce = _reduced_sum(value, self._reduced)
         if reduce is not None:
             return _PartialSum(reduce, reduce, self._bytes_received(reduce))
         dot = defining_op(value, _DOT)
