@@ -15,6 +15,7 @@ import functools
 import re
 import tempfile
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mlir_shard import host
 from mlir_shard.host import ir, passmanager
@@ -169,9 +170,24 @@ def run(text: str, op: Any, *, verify_each: bool) -> None:
     Raises:
         ir.MLIRError: a pass failed.
     """
-    manager = passmanager.PassManager.parse(text, op.context)
+    manager = _manager(text, op.context)
     manager.enable_verifier(verify_each)
     manager.run(op)
+
+
+# The first run of a pass manager initializes its passes: `canonicalize` collects the patterns of all dialects.
+_managers: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_MOST_MANAGERS = 64
+
+
+def _manager(text: str, context: Any) -> Any:
+    """Returns the pass manager of pipeline text in a context, which later runs use again."""
+    managers = _managers.setdefault(context, {})
+    if text not in managers:
+        if len(managers) == _MOST_MANAGERS:
+            managers.clear()
+        managers[text] = passmanager.PassManager.parse(text, context)
+    return managers[text]
 
 
 def class_name(name: str) -> str:

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 from passes import host_libraries
 
 from mlir_shard.dialects.contexts import create_context
+from mlir_shard.host import ir
 from mlir_shard.passes import host_listing, host_passes
 from mlir_shard.passes.host_passes import HostPassError
 
@@ -116,3 +119,15 @@ def test_every_pass_has_a_summary() -> None:
 def test_class_names() -> None:
     assert host_passes.class_name("cse") == "CSE"
     assert host_passes.class_name("convert-func-to-llvm") == "ConvertFuncToLLVM"
+
+
+def test_pass_managers_are_freed_with_their_context() -> None:
+    context = create_context()
+    module = ir.Module.parse("func.func @main() { %0 = arith.constant 1 : i32 return }", context)
+    for _ in range(2):
+        host_passes.run("builtin.module(canonicalize)", module.operation, verify_each=False)
+        assert "arith.constant" not in str(module)
+    freed = weakref.ref(context)
+    del module, context
+    gc.collect()
+    assert freed() is None
