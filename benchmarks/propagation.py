@@ -69,7 +69,7 @@ SHARDY = f"""
 import json, re, sys, time
 import jax
 from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext, _sdy, _stablehlo
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 text, name, repeat, verify = open(sys.argv[1]).read(), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
 {MEASURE}
 registry = ir.DialectRegistry()
@@ -79,6 +79,7 @@ context.enable_multithreading(False)
 context.append_dialect_registry(registry)
 context.load_all_available_dialects()
 _sdy.register_dialect(context)
+_chlo.register_dialect(context)
 _stablehlo.register_dialect(context)
 
 def run(module):

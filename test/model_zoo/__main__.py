@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Partitions small models from JAX and PyTorch for both targets, and prints the results as a table.
 
-    python -m model_zoo [NAME ...] [--only-bytes | --memory]
+    python -m model_zoo [NAME ...] [--only-bytes | --memory | --times]
 
 The table has, for each model, the bytes that a device receives, with each collective counted once, in the local program
 of both targets and in XLA's compiled program; and the errors of the `shard` program on MPI and of the StableHLO program
@@ -12,6 +12,8 @@ Exits with 1 if a model fails, or if a target receives more than XLA's program f
 With --memory: the predicted bytes of a device on PJRT and on MPI, compared with the bytes that XLA states for the
 compiled program and that the program of MPI allocates, without constants. Exits with 1 if a prediction is not close for
 an unknown reason.
+With --times: the milliseconds to propagate and to partition the models of JAX with new plans, and those of Shardy's
+propagation and of XLA's passes; a `-` stands for a crash.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterable
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from model_zoo import jax_programs, torch_programs
-from model_zoo.program import DEVICES, MODELS, TARGETS
+from model_zoo.program import DEVICES, MODELS, TARGETS, Model
 
 if TYPE_CHECKING:
     from mlir_shard.explain.memory import Engine
@@ -71,6 +74,27 @@ def memory_table(names: Iterable[str]) -> int:
     return int(any(not one.is_close and not one.reason for one in every))
 
 
+def times_table(names: Iterable[str]) -> None:
+    """Prints the times of the models of JAX."""
+    from model_zoo.times import summary, times
+
+    columns = "model", "operations", "propagation", "Shardy", "ratio", "partitioning", "XLA", "ratio"
+    table, every = Table(*columns, title="milliseconds"), []
+    for name in names:
+        model = MODELS[name]()
+        if not isinstance(model, Model):
+            continue
+        every.append(found := times(model))
+        took = found.propagation, found.shardy_propagation, found.partition, found.xla_partition
+        cells = ["-" if isnan(one) else f"{one * 1e3:.1f}" for one in took]
+        ratios = ["-" if isnan(one) else f"{one:.2f}" for one in (found.of_shardy, found.of_xla)]
+        row = name, str(found.operations), *cells[:2], ratios[0], *cells[2:], ratios[1]
+        table.add_row(*row)
+        print(*row, file=sys.stderr, flush=True)
+    Console(width=200).print(table)
+    print(summary(every))
+
+
 def main() -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(
@@ -79,6 +103,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="these models alone")
     parser.add_argument("--only-bytes", action="store_true", help="partition, and run nothing")
     parser.add_argument("--memory", action="store_true", help="compare predicted memory, and run nothing")
+    parser.add_argument("--times", action="store_true", help="compare times, and run nothing")
     arguments = parser.parse_args()
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
@@ -90,6 +115,9 @@ def main() -> int:
         parser.error(f"no model is called {', '.join(unknown)}; there are {', '.join(MODELS)}")
     if arguments.memory:
         return memory_table(arguments.names or MODELS)
+    if arguments.times:
+        times_table(arguments.names or MODELS)
+        return 0
     table = Table("model", *TARGETS, "xla", "notes", title="bytes that a device receives")
     fails = False
     for name in arguments.names or MODELS:
