@@ -8,6 +8,7 @@ maps, and from the padding of `tensor.pad` and `tosa.pad`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,12 +132,14 @@ def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
 
 def window_along(op: Any, dim: int) -> DimWindows:
     """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along a dimension."""
-    size = op.attributes["window_dimensions"][dim] if "window_dimensions" in op.attributes else 1
-    return _windows_at(op, dim, dim, dim, size, _DILATIONS[REDUCE_WINDOW], "window_dilations")
+    return _of_reduce_window(op)[dim]
 
 
 def _of_reduce_window(op: Any) -> tuple[DimWindows, ...]:
-    return tuple(window_along(op, dim) for dim in range(op.results[0].type.rank))
+    attributes, rank = op.attributes, op.results[0].type.rank
+    sizes = elements(attributes["window_dimensions"]) if "window_dimensions" in attributes else [1] * rank
+    geometry = _Geometry(op, _DILATIONS[REDUCE_WINDOW], "window_dilations")
+    return tuple(geometry.windows(dim, dim, dim, size) for dim, size in enumerate(sizes))
 
 
 def _of_convolution(op: Any) -> tuple[DimWindows, ...]:
@@ -148,23 +151,29 @@ def _of_convolution(op: Any) -> tuple[DimWindows, ...]:
         (kernel[dim] for dim in numbers.kernel_spatial_dimensions),
         strict=True,
     )
-    return tuple(
-        _windows_at(op, place, *one, _DILATIONS[CONVOLUTION], "rhs_dilation") for place, one in enumerate(dims)
-    )
+    geometry = _Geometry(op, _DILATIONS[CONVOLUTION], "rhs_dilation")
+    return tuple(geometry.windows(place, *one) for place, one in enumerate(dims))
 
 
-def _windows_at(
-    op: Any, position: int, dim: int, result_dim: int, size: int, between: str, in_window: str
-) -> DimWindows:
-    """Returns the windows at a position, of `size` elements; `between` and `in_window` are attributes of dilations."""
+class _Geometry:
+    """The strides, padding and dilations of windows; `between` and `in_window` are the attributes of dilations."""
 
-    def given(name: str) -> int:
-        return op.attributes[name][position] if name in op.attributes else 1
+    def __init__(self, op: Any, between: str, in_window: str) -> None:
+        attributes = op.attributes
+        names = "window_strides", "padding", between, in_window
+        self._strides, self._padding, self._between, self._in_window = (
+            elements(attributes[name]) if name in attributes else None for name in names
+        )
 
-    padding = elements(op.attributes["padding"]) if "padding" in op.attributes else []
-    low, high = padding[2 * position : 2 * position + 2] or (0, 0)
-    extent = (size - 1) * given(in_window) + 1
-    return DimWindows(dim, result_dim, position, extent, given("window_strides"), low, high, given(between))
+    def windows(self, position: int, dim: int, result_dim: int, size: int) -> DimWindows:
+        """Returns the windows at a position, of `size` elements."""
+
+        def given(numbers: Sequence[int] | None) -> int:
+            return 1 if numbers is None else numbers[position]
+
+        low, high = (0, 0) if self._padding is None else self._padding[2 * position : 2 * position + 2]
+        extent = (size - 1) * given(self._in_window) + 1
+        return DimWindows(dim, result_dim, position, extent, given(self._strides), low, high, given(self._between))
 
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -322,15 +331,20 @@ def _of_pad(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
 
 def _of_stablehlo(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """Returns the windows of all windowed operands; elements that are read in place of padding are replaced before."""
-    padded = {one.dim for one in windows_along_dims(op) if one.is_padded}
+    along = windows_along_dims(op)
+    padded = {one.dim for one in along if one.is_padded}
     is_known = not padded or is_padding_neutral(op)
-    return tuple(one for one in windows_along_factors(op, rule) if is_known or one.dim not in padded)
+    return tuple(one for one in _along_factors(op, rule, along) if is_known or one.dim not in padded)
 
 
 def windows_along_factors(op: Any, rule: OpShardingRule) -> tuple[Window, ...]:
     """Returns the windows of one of `WINDOWED` along permutation factors."""
+    return _along_factors(op, rule, windows_along_dims(op))
+
+
+def _along_factors(op: Any, rule: OpShardingRule, along: Sequence[DimWindows]) -> tuple[Window, ...]:
     found = []
-    for one in windows_along_dims(op):
+    for one in along:
         factors = rule.result_mappings[0].dim_mappings[one.result_dim].factor_indices
         if len(factors) == 1 and factors[0] in rule.permutation_factors:
             geometry = one.stride, one.extent, -one.low, one.dilation
