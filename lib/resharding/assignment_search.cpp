@@ -27,7 +27,9 @@ Elements fullShard(std::int64_t size, Elements count) {
   if (count >= size)
     return size > 0;
   const auto shards = static_cast<std::uint64_t>(count);
-  return (static_cast<std::uint64_t>(size) + (shards - 1)) / shards;
+  const std::uint64_t elements = static_cast<std::uint64_t>(size) + (shards - 1);
+  // Numbers of devices are powers of two as a rule, and a division takes much longer than a shift.
+  return shards & (shards - 1) ? elements / shards : elements >> __builtin_ctzll(shards);
 }
 
 } // namespace
@@ -35,7 +37,7 @@ Elements fullShard(std::int64_t size, Elements count) {
 AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
     : problem(std::move(of)), askDim(std::move(ask)), completed(problem.order.size() + 1),
       known(problem.tensors.size()), knownMoves(problem.tensors.size()), blocks(problem.order.size()),
-      chosen(problem.order.size()) {
+      left(problem.order.size() + 1, problem.devices), chosen(problem.order.size()) {
   std::vector<std::size_t> depths(problem.order.size());
   for (std::size_t depth = 0; depth < problem.order.size(); ++depth)
     depths[problem.order[depth]] = depth;
@@ -60,6 +62,22 @@ AssignmentSearch::AssignmentSearch(AssignmentProblem of, AskDim ask)
         found.back() |= std::uint64_t{1} << axis;
     }
   }
+  for (const AssignedTensor &tensor : problem.tensors) {
+    auto &ofTensor = ofCandidates.emplace_back(tensor.dims.size());
+    for (std::size_t i = 0; i < tensor.dims.size(); ++i)
+      if (tensor.dims[i].factors.size() == 1)
+        for (const ShardingAxes &candidate : problem.candidates[tensor.dims[i].factors[0]])
+          ofTensor[i].push_back(alone(tensor.dims[i], candidate, tensor.isResult));
+  }
+}
+
+// Returns the properties of a dimension with one factor that has these axes.
+AssignedDim AssignmentSearch::alone(const AssignedTensor::Dim &dim, const ShardingAxes &taken, bool isResult) {
+  const auto [before, after] = isResult ? std::pair{&taken, &dim.given} : std::pair{&dim.given, &taken};
+  if (dim.size % before->devices || dim.size % after->devices)
+    return {true, false, 0, 0};
+  const bool continues = begins(before->axes, after->axes) || begins(after->axes, before->axes);
+  return {true, true, dim.size / after->devices, continues ? dim.size / std::max(before->devices, after->devices) : 0};
 }
 
 std::pair<std::vector<AssignmentSearch::Bounded>, bool>
@@ -73,6 +91,8 @@ AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most
   found.resize(std::min(found.size(), most));
   for (Bounded &one : found) {
     chosen = one.assignment;
+    for (std::size_t factor = 0; factor < chosen.size(); ++factor)
+      blocks[factor] = problem.candidates[factor][chosen[factor]].devices;
     double least = leastCompute(problem.order.size());
     // Starts with the results, because their reduction costs most.
     for (std::size_t tensor = problem.tensors.size(); tensor-- > 0 && least < limit;)
@@ -120,6 +140,8 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
     if (before & masks[factor][number])
       continue;
     chosen[factor] = static_cast<std::int32_t>(number);
+    blocks[factor] = problem.candidates[factor][number].devices;
+    left[depth + 1] = left[depth] / blocks[factor];
     used = before | masks[factor][number];
     visit(depth + 1, resharded);
   }
@@ -135,7 +157,7 @@ AssignmentSearch::Price AssignmentSearch::bound(std::size_t number) {
   const bool reduces = isReduced(number);
   Elements elements = 1, kept = reduces ? 0 : 1;
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-    const AssignedDim taken = dim(number, i);
+    const AssignedDim &taken = dim(number, i);
     if (!taken.isEven)
       return {};
     elements = saturatedProduct(elements, taken.elements);
@@ -187,18 +209,13 @@ GridAxes AssignmentSearch::searched(const GridAxes &axes) const {
   return found;
 }
 
-// Returns the seconds that a device computes if the remaining factors get all remaining axes: a lower bound.
+// Returns the seconds that a device computes if the remaining factors get all remaining axes: a lower bound. The factors
+// before `depth` have their blocks.
 double AssignmentSearch::leastCompute(std::size_t depth) {
   if (!problem.computes)
     return 0.0;
-  std::int64_t left = problem.devices;
-  for (std::size_t i = 0; i < depth; ++i) {
-    const std::int32_t factor = problem.order[i];
-    blocks[factor] = problem.candidates[factor][chosen[factor]].devices;
-    left /= blocks[factor];
-  }
   for (std::size_t i = depth; i < problem.order.size(); ++i)
-    blocks[problem.order[i]] = left;
+    blocks[problem.order[i]] = left[depth];
   Elements operations = problem.indexes ? 0 : 1, bytes = 0;
   for (std::size_t factor = 0; factor < blocks.size(); ++factor)
     operations =
@@ -234,16 +251,10 @@ double AssignmentSearch::leastCompute(std::size_t depth) {
   return std::max(static_cast<double>(operations) / problem.operationRate, static_cast<double>(bytes) / problem.memoryRate);
 }
 
-AssignedDim AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
-  const auto &[size, factors, given] = problem.tensors[tensor].dims[number];
-  if (factors.size() == 1) {
-    const ShardingAxes &taken = problem.candidates[factors[0]][chosen[factors[0]]];
-    const auto [before, after] = problem.tensors[tensor].isResult ? std::pair{&taken, &given} : std::pair{&given, &taken};
-    if (size % before->devices || size % after->devices)
-      return {true, false, 0, 0};
-    const bool continues = begins(before->axes, after->axes) || begins(after->axes, before->axes);
-    return {true, true, size / after->devices, continues ? size / std::max(before->devices, after->devices) : 0};
-  }
+const AssignedDim &AssignmentSearch::dim(std::size_t tensor, std::size_t number) {
+  const std::vector<std::int32_t> &factors = problem.tensors[tensor].dims[number].factors;
+  if (factors.size() == 1)
+    return ofCandidates[tensor][number][chosen[factors[0]]];
   std::u32string key;
   for (std::int32_t factor : factors)
     key += static_cast<char32_t>(chosen[factor]);

@@ -101,7 +101,8 @@ private:
   double leastMoves(std::size_t tensor);
   GridAxes searched(const GridAxes &axes) const;
   bool isReduced(std::size_t tensor) const;
-  AssignedDim dim(std::size_t tensor, std::size_t dim);
+  static AssignedDim alone(const AssignedTensor::Dim &dim, const ShardingAxes &taken, bool isResult);
+  const AssignedDim &dim(std::size_t tensor, std::size_t dim);
   bool isPossible();
 
   AssignmentProblem problem;
@@ -111,7 +112,9 @@ private:
   std::vector<std::vector<std::int32_t>> factorsOf; // The factors that the cost of each tensor depends on.
   std::vector<std::unordered_map<std::u32string, double>> knownMoves;
   std::vector<std::vector<std::uint64_t>> masks; // A bit for each axis of a candidate.
-  std::vector<std::int64_t> blocks;
+  std::vector<std::vector<std::vector<AssignedDim>>> ofCandidates; // The dimensions with one factor, by its candidate.
+  std::vector<std::int64_t> blocks; // The number of shards of each factor.
+  std::vector<std::int64_t> left;   // The devices that are left for the factors from each depth on.
   Assignment chosen;
   std::uint64_t used = 0;
   double limit = 0;

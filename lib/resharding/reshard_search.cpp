@@ -39,36 +39,23 @@ ReshardSearch::ReshardSearch(GridTensor tensor, GridLinks links, std::int64_t el
   rings.assign(found.begin(), found.end());
 }
 
-ReshardSearch::Paths &ReshardSearch::pathsTo(const ReshardState &target) {
-  auto known = paths.find(target);
-  if (known != paths.end())
-    return known->second;
-  Paths found{moves.tensor().largestBox(target.dims), moves.tensor().heldByAll(target.dims), {}};
-  found.nodes.emplace(target, Node{{0, 0}});
-  return paths.emplace(target, std::move(found)).first->second;
-}
-
-// Returns a state on paths to the target, whose remaining cost is bounded at the first visit.
-ReshardSearch::Visited &ReshardSearch::visited(Paths &toTarget, const ReshardState &state, const ReshardState &target) {
-  auto known = toTarget.nodes.find(state);
-  if (known != toTarget.nodes.end())
-    return *known;
+// Returns a lower bound of the cost of all paths.
+MoveCost ReshardSearch::leastBetween(const ReshardState &source, const ReshardState &target) {
   Elements total;
   Elements most;
   double before = 0;
-  if (state.unreduced.empty()) {
-    std::tie(total, most) = moves.traffic().lacking(state.dims, target.dims);
+  if (source.unreduced.empty()) {
+    std::tie(total, most) = moves.traffic().lacking(source.dims, target.dims);
   } else {
-    std::int64_t partials = moves.tensor().count(state.unreduced);
-    total = toTarget.reducedOnce + moves.tensor().numElements() * keptCount * (partials - 2);
+    const GridTensor &tensor = moves.tensor();
+    total = tensor.heldByAll(target.dims) + tensor.numElements() * keptCount * (tensor.count(source.unreduced) - 2);
     // The device that receives most receives at least the mean.
-    most = std::max(toTarget.box, (total + moves.tensor().numDevices() - 1) / moves.tensor().numDevices());
-    before = moves.ringLatency(state.unreduced);
+    most = std::max(tensor.largestBox(target.dims), (total + tensor.numDevices() - 1) / tensor.numDevices());
+    before = moves.ringLatency(source.unreduced);
   }
   if (total)
-    before = std::max(leastLatency, before + latencyToCombine(moves.traffic().mostSenders(state.dims, target.dims)));
-  MoveCost remaining = moves.cost(total, before + moves.inBytes(most) * leastSecondsPerByte);
-  return *toTarget.nodes.emplace(state, Node{remaining}).first;
+    before = std::max(leastLatency, before + latencyToCombine(moves.traffic().mostSenders(source.dims, target.dims)));
+  return moves.cost(total, before + moves.inBytes(most) * leastSecondsPerByte);
 }
 
 // Returns the least latency of moves after which a device has elements of `sources` shards. A collective along an axis
@@ -88,7 +75,7 @@ double ReshardSearch::latencyToCombine(std::int64_t sources) {
 }
 
 double ReshardSearch::least(const ReshardState &source, const ReshardState &target) {
-  return visited(pathsTo(target), source, target).second.remaining.first;
+  return leastBetween(source, target).first;
 }
 
 ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &target, MoveCost atMost,
@@ -103,8 +90,9 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     return one.estimate != other.estimate ? one.estimate > other.estimate : one.order > other.order;
   };
   double weight = moves.isLarge() ? greed : 1.0;
-  Paths &toTarget = pathsTo(target);
-  MoveCost best = atMost;
+  Nodes &toTarget = paths[target];
+  // The cost of the best path, and of one with the moves that are to be followed next.
+  MoveCost best = atMost, soon = atMost;
   std::priority_queue<Open, std::vector<Open>, decltype(isLater)> open(isLater);
   std::int64_t order = 0;
   std::size_t followed = 0, numVisited = 0;
@@ -112,12 +100,17 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
   const std::uint64_t search = ++searches;
 
   auto reach = [&](const ReshardState &state, MoveCost price, const Visited *from, MoveKind kind) {
-    Visited &entry = visited(toTarget, state, target);
+    Visited &entry = *toTarget.try_emplace(state).first;
     Node &node = entry.second;
     if (node.reachedBy == search && node.cost <= price)
       return;
     numVisited += node.visitedBy != search;
     node.visitedBy = search;
+    // Many states are too far to need a bound.
+    if (price >= best || price > soon)
+      return;
+    if (node.remaining.first < 0)
+      node.remaining = leastBetween(state, target);
     if (MoveCost{price.first + node.remaining.first, price.second + node.remaining.second} >= best)
       return;
     if (state == target)
@@ -134,7 +127,7 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
   };
 
   reach(source, {0, 0}, nullptr, MoveKind::Slice);
-  double fewest = visited(toTarget, source, target).second.remaining.first;
+  double fewest = least(source, target);
   double gap = fewest != 0 ? best.first / fewest - 1 : infiniteCost;
   double enoughMoves = std::min(static_cast<double>(mostStates), std::max(leastMoves, mostMoves * std::min(1.0, gap)));
   std::int64_t enoughPlaces = moves.traffic().placesCounted() + mostPlaces;
@@ -155,10 +148,16 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     bool isPermuted = at.from && at.kind == MoveKind::Permute;
     edges.clear();
     hasAllMoves = moves.add(state, target, !isPermuted, edges) && hasAllMoves;
+    auto priceOf = [&](const ReshardEdge &edge) {
+      return MoveCost{next.cost.first + edge.cost.first, next.cost.second + edge.cost.second};
+    };
     auto follow = [&](const ReshardEdge &edge) {
       ++followed;
-      reach(edge.after, {next.cost.first + edge.cost.first, next.cost.second + edge.cost.second}, next.state, edge.kind);
+      reach(edge.after, priceOf(edge), next.state, edge.kind);
     };
+    for (const ReshardEdge &edge : edges)
+      if (edge.after == target)
+        soon = std::min(soon, priceOf(edge));
     for (const ReshardEdge &edge : edges)
       follow(edge);
     MoveCost left{best.first - next.cost.first, best.first == next.cost.first ? best.second - next.cost.second : infiniteCost};
@@ -170,9 +169,9 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     proved = std::min(proved, fewest);
 
   ReshardPath path{std::nullopt, infiniteCost};
-  if (const Visited &found = visited(toTarget, target, target); found.second.reachedBy == search) {
+  if (auto found = toTarget.find(target); found != toTarget.end() && found->second.reachedBy == search) {
     std::vector<std::pair<MoveKind, ReshardState>> steps;
-    for (const Visited *at = &found; !(at->first == source); at = at->second.from)
+    for (const Visited *at = &*found; !(at->first == source); at = at->second.from)
       steps.emplace_back(at->second.kind, at->first);
     std::reverse(steps.begin(), steps.end());
     // Merges consecutive slices if possible, and consecutive gathers if the merged one costs no more.

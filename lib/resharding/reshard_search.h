@@ -43,22 +43,15 @@ private:
   using Visited = Nodes::value_type;
   // A state on paths to one target: the lower bound of the remaining cost, and the best path to it in one search.
   struct Node {
-    MoveCost remaining;
+    MoveCost remaining{-1, 0}; // Negative until it is needed.
     // The number of the last search that visited the state, and of the last one that found a path to it.
     std::uint64_t visitedBy = 0, reachedBy = 0;
     MoveCost cost{};
     const Visited *from = nullptr;
     MoveKind kind = MoveKind::Slice;
   };
-  // The states on paths to one target, which searches share.
-  struct Paths {
-    Elements box;
-    Elements reducedOnce;
-    Nodes nodes;
-  };
 
-  Paths &pathsTo(const ReshardState &target);
-  Visited &visited(Paths &paths, const ReshardState &state, const ReshardState &target);
+  MoveCost leastBetween(const ReshardState &source, const ReshardState &target);
   double latencyToCombine(std::int64_t sources);
 
   ReshardMoves moves;
@@ -67,7 +60,8 @@ private:
   // The sizes of axes with the latencies of their rings.
   std::vector<std::pair<std::int64_t, double>> rings;
   std::unordered_map<std::int64_t, double> latencies;
-  std::unordered_map<ReshardState, Paths, ReshardStateHash> paths;
+  // The states on paths to each target, which searches share.
+  std::unordered_map<ReshardState, Nodes, ReshardStateHash> paths;
   std::uint64_t searches = 0;
 };
 

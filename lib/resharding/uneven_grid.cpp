@@ -115,9 +115,17 @@ std::int64_t UnevenGrid::mostSenders(const GridDims &before, const GridDims &aft
 }
 
 std::int64_t UnevenGrid::sourcesIn(std::size_t dim, std::int64_t oldCount, std::int64_t newCount) const {
+  const std::int64_t size = tensor.shape()[dim];
+  // Full shards nest as a rule.
+  if (size && size % std::max(oldCount, newCount) == 0) {
+    if (newCount % oldCount == 0)
+      return 1;
+    if (oldCount % newCount == 0)
+      return oldCount / newCount;
+  }
   auto [known, isNew] = sources.try_emplace({dim, oldCount, newCount});
   if (isNew)
-    known->second = mostSources(tensor.shape()[dim], oldCount, newCount);
+    known->second = mostSources(size, oldCount, newCount);
   return known->second;
 }
 
