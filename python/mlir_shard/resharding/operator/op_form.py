@@ -8,15 +8,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from math import gcd, lcm, prod
+from math import prod
 
 from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor, compatible_axes, mesh_of
 from mlir_shard.resharding.operator.factor_candidates import (
-    Candidate,
     Candidates,
+    FactorCandidates,
     NumberedAxes,
     candidates_of_any_size,
+    numbered_axes,
 )
 from mlir_shard.resharding.steps import GridAxes
 from mlir_shard.sharding import DimensionSharding, Mesh, OpShardingRule, TensorSharding
@@ -290,16 +291,13 @@ class OpForm:
 
         They are empty for a tensor that changes its mesh. Raises ValueError as `used_axes` does.
         """
-        return [list(map(self._numbered, dims)) for dims in self._given_axes]
+        return [[numbered_axes(axes, self.grid, self.used_axes) for axes in dims] for dims in self._given_axes]
 
     @cached_property
     def search_axes(self) -> tuple[GridAxes, ...]:
         """The axes on the finest grid that each axis in use consists of."""
         finest = self.grid.finest()
         return tuple([finest.axes((self.grid.atoms[axis],)) for axis in self.used_axes])
-
-    def _numbered(self, axes: GridAxes) -> NumberedAxes:
-        return list(map(self.used_axes.index, axes)), self.grid.num_devices(axes)
 
     def candidates(self, factor_sizes: Sequence[int]) -> Candidates:
         """Returns the candidates of factors of these sizes, first those that more tensors with the factor begin with.
@@ -309,34 +307,19 @@ class OpForm:
         replication has only the empty list. No axes move to a permutation factor, or to one that blocks propagation.
         Raises ValueError if no grid has the axes in use, or if these are more than `MOST_USED` axes and sub-axes.
         """
-        # Sizes with the same common divisors with numbers of devices have the same candidates.
-        divisors = zip(factor_sizes, self._common_multiples, strict=True)
-        key = tuple([gcd(size, multiple) if size > 0 else 0 for size, multiple in divisors])
-        found = self._candidates.get(key)
+        of_any_size = self._candidates_of_any_size
+        divisors = tuple([of.divisor(size) for of, size in zip(of_any_size, factor_sizes, strict=True)])
+        found = self._candidates.get(divisors)
         if found is None:
-            found = self._candidates[key] = self._candidates_for(factor_sizes)
+            listed = [of.of(divisor) for of, divisor in zip(of_any_size, divisors, strict=True)]
+            axes, numbered, grid_axes = zip(*listed, strict=True) if listed else ((), (), ())
+            devices = self.grid.num_devices(tuple(frozenset().union(*grid_axes)))
+            found = self._candidates[divisors] = Candidates(axes, numbered, devices)
         return found
 
-    def _candidates_for(self, factor_sizes: Sequence[int]) -> Candidates:
-        lists = [
-            [one.axes for one in of if one.is_given or (size > 0 and size % one.devices == 0)]
-            for of, size in zip(self._candidates_of_any_size, factor_sizes, strict=True)
-        ]
-        used = {axis for of in lists for axes in of for axis in axes}
-        return Candidates(
-            tuple([tuple(map(self.grid.refs, of)) for of in lists]),
-            tuple([tuple(map(self._numbered, of)) for of in lists]),
-            self.grid.num_devices(tuple(used)),
-        )
-
     @cached_property
-    def _common_multiples(self) -> tuple[int, ...]:
-        """The least common multiple of the numbers of devices along the candidates of each factor."""
-        return tuple([lcm(*(one.devices for one in of)) for of in self._candidates_of_any_size])
-
-    @cached_property
-    def _candidates_of_any_size(self) -> tuple[tuple[Candidate, ...], ...]:
-        return candidates_of_any_size(self._factor_axes, self.rule, self.grid)
+    def _candidates_of_any_size(self) -> tuple[FactorCandidates, ...]:
+        return candidates_of_any_size(self._factor_axes, self.rule, self.grid, self.used_axes)
 
 
 def _factors_in(mappings: Iterable[TensorMapping]) -> set[int]:
