@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from itertools import chain
 from math import inf
 from typing import NamedTuple
@@ -19,7 +20,8 @@ from typing import NamedTuple
 from mlir_shard._native import ReshardSearch
 from mlir_shard.resharding.cost.block_arrays import Dims
 from mlir_shard.resharding.cost.cost_model import CostModel, Objective
-from mlir_shard.resharding.cost.links import common_length, link_times
+from mlir_shard.resharding.cost.links import Link, common_length, link_times
+from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.grid_tensor import GridTensor
 from mlir_shard.resharding.steps import (
     AllGather,
@@ -152,11 +154,12 @@ class GridSearch:
         self._model, self._most_states, self._most_messages = model, most_states, most_messages
         self._searches: dict[Hashable, ReshardSearch] = {}
         self._found: dict[Hashable, Found] = {}
+        self._kind_numbers: dict[tuple[int, Link], int] = {}
+        self._kinds = lru_cache(maxsize=MOST_CACHED)(self._kinds_of)
 
     def find(self, tensor: GridTensor, source: State, target: State, kept: GridAxes, at_most: Cost) -> Found:
         """Returns the cheapest path that costs less than `at_most`; values stay partial along `kept`."""
-        grid = tensor.grid
-        kinds = tuple(zip(grid.sizes, (self._model.link(atom.name) for atom in grid.atoms), strict=True))
+        kinds = self._kinds(tensor.grid)
         renaming = Renaming.by_appearance(kinds, chain(*source.dims, *target.dims, source.unreduced, kept))
         # Axes of one kind are renamed in the order of appearance; axes of different kinds keep their positions.
         problem = kinds, tensor.shape, tensor.element_size, tuple(sorted(renaming.axes(kept)))
@@ -171,6 +174,12 @@ class GridSearch:
             return found
         back = renaming.back
         return replace(found, steps=tuple((kind, back.state(state)) for kind, state in found.steps))
+
+    def _kinds_of(self, grid: Grid) -> tuple[int, ...]:
+        """Returns the kind of each axis: those with the same number of devices and the same link are equal."""
+        links = (self._model.link(atom.name) for atom in grid.atoms)
+        numbers = self._kind_numbers
+        return tuple([numbers.setdefault(kind, len(numbers)) for kind in zip(grid.sizes, links, strict=True)])
 
     def least(self, tensor: GridTensor, source: State, target: State, kept: GridAxes) -> float:
         """Returns a lower bound of the cost of any path on the grid, in seconds or bytes, without a search."""

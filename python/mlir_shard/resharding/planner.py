@@ -61,6 +61,11 @@ def _best(candidates: Iterable[_Candidate | None]) -> _Candidate | None:
     return min(found, key=lambda one: (_rounded(one.rank[0]), *one.rank[1:]))
 
 
+def _at_most(best: _Candidate | None) -> float:
+    """Returns the most seconds of plans that may be better, but for rounding."""
+    return inf if best is None else best.totals.seconds * (1 + 10 * ROUNDING)
+
+
 def _rounded(cost: float) -> float:
     """Returns the cost, rounded so that the same seconds added up in different orders are equal."""
     return float(f"{cost:.9e}")
@@ -117,24 +122,30 @@ class SameMeshPlanner:
             return self._cheapest([GridPlan(problem.grid, problem.start, ())], problem), self._least(problem)
         finest = problem.on_finer_grid() if self._splits_axes else problem
         searched = finest if len(finest.grid.atoms) <= MOST_SPLIT_AXES else problem
-        if self._is_for_prices and searched is finest and searched.can_be_searched:
-            # A price needs none of the seed plans if the short search proves that its path is the cheapest.
-            found, least = self._searched(searched, at_most)
-            if found and self._is_least(found, at_most, least):
-                return found, least
         # A lower bound on one grid may not hold on a finer one.
-        least = self._least(finest)
-        # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
-        exchange = self._cheapest(self._exchanges(problem), problem)
+        least, first = self._least(finest), None
+        # The short search for a price on a coarser grid hardly ever proves a path with reductions.
+        is_likely_proved = searched is finest or not problem.from_state.unreduced
+        if self._is_for_prices and is_likely_proved and searched.can_be_searched:
+            # A price needs none of the seed plans if the path that is found is proved to be the cheapest.
+            first, of_search = self._searched(searched, at_most)
+            least = of_search if searched is finest else least
+            if first and self._is_least(first, at_most, least):
+                return first, least
+        # A search has a direct exchange unless it reduces.
+        has_exchange = first is not None and not problem.from_state.unreduced
+        exchange = None if has_exchange else self._cheapest(self._exchanges(problem), problem)
         if problem.from_state.unreduced:
-            found = self._reduced_first(problem, min(at_most, self._cost(exchange)))
+            found = self._reduced_first(problem, min(at_most, self._cost(_best((first, exchange)))))
         else:
-            layouts = problem.source, problem.target, problem.element_size
             splits_axes, most_messages = self._splits_axes, self._most_messages
-            seeds = seed_plans(*layouts, splits_axes=splits_axes, most_messages=most_messages)
-            found = self._cheapest(seeds, problem)
-        found = _best((found, exchange))
-        if searched.can_be_searched and not self._is_least(found, at_most, least):
+            seeds = seed_plans(problem.source, problem.target, splits_axes=splits_axes, most_messages=most_messages)
+            found = self._cheapest(seeds, problem, first)
+        # Of plans that cost the same the first is taken: collectives rather than a direct exchange.
+        found = _best((first, found, exchange))
+        # After a search, another one is of use only if a plan that costs less is found meanwhile.
+        is_other = found is None or found is not first
+        if is_other and searched.can_be_searched and not self._is_least(found, at_most, least):
             more, of_search = self._searched(searched, min(at_most, self._cost(found)))
             found = _best((found, more))
             least = of_search if searched is finest else least
@@ -200,10 +211,13 @@ class SameMeshPlanner:
             least = min(least, least_cost(*layouts, self._model))
         return least
 
-    def _cheapest(self, plans: Iterable[GridPlan], problem: GridProblem) -> _Candidate | None:
-        """Returns the first of the best plans within the memory limit; None if no plan is."""
+    def _cheapest(
+        self, plans: Iterable[GridPlan], problem: GridProblem, best: _Candidate | None = None
+    ) -> _Candidate | None:
+        """Returns the first of the best plans within the memory limit, `best` if none is better."""
         limit, objective = self._model.memory_limit, self._model.objective
-        best, most_seconds = None, inf
+        is_time = objective is Objective.TIME
+        most_seconds = _at_most(best) if is_time else inf
         for plan in plans:
             moves = plan.grid, plan.start, plan.moves
             totals = moves_totals(problem.source, *moves, problem.element_size, self._model, most_seconds)
@@ -211,8 +225,8 @@ class SameMeshPlanner:
                 continue
             parts = ((problem.source, problem.target, plan),)
             best = _best((best, _Candidate(totals.rank(objective), parts, totals)))
-            if best is not None and objective is Objective.TIME:
-                most_seconds = best.totals.seconds * (1 + 10 * ROUNDING)
+            if is_time:
+                most_seconds = _at_most(best)
         return best
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
 
 from mlir_shard.resharding.cost.links import common_length
@@ -45,25 +45,29 @@ class GridPlan:
     moves: tuple[tuple[Move, Placement], ...]
 
 
+@lru_cache(maxsize=4096)
 def seed_plans(
-    source: TensorLayout, target: TensorLayout, element_size: int, *, splits_axes: bool, most_messages: int
-) -> Iterator[GridPlan]:
-    """Yields the plans that are possible between layouts on one mesh, partial along the same axes; at least one.
+    source: TensorLayout, target: TensorLayout, *, splits_axes: bool, most_messages: int
+) -> tuple[GridPlan, ...]:
+    """Returns the plans that are possible between layouts on one mesh, partial along the same axes; at least one.
 
     A direct exchange replaces a collective between uneven shards that do not nest, if devices times rounds are at most
     `most_messages`. Without `splits_axes` plans are on the coarsest grid that has the axes of both.
     """
     coarsest = Grid.of(source.mesh, layout_axes(source) + layout_axes(target))
     seen = set()
+    plans = []
     for moves, grid in _possible_plans(source, target, coarsest, splits_axes):
         key = grid.atoms, tuple(moves)
         if key in seen or (not splits_axes and grid != coarsest):
             continue
         seen.add(key)
         start = _placement(grid, source)
-        placed = _placed(moves, start, GridTensor(grid, source.shape, element_size), most_messages)
+        # The size of an element does not matter.
+        placed = _placed(moves, start, GridTensor(grid, source.shape, 1), most_messages)
         if placed is not None:
-            yield GridPlan(grid, start, placed)
+            plans.append(GridPlan(grid, start, placed))
+    return tuple(plans)
 
 
 def _placed(

@@ -12,6 +12,7 @@ import pytest
 from exhaustive_resharding.delivery import Deliveries
 from resharding.every_layout import full_axes, halves, mesh_of, shardings
 
+from mlir_shard.resharding import planner as planner_module
 from mlir_shard.resharding.cost.cost_model import CostModel, Link, Objective
 from mlir_shard.resharding.cost.lower_bound import lower_bound
 from mlir_shard.resharding.plan import moves_totals
@@ -53,7 +54,7 @@ def test_no_seed_plan_is_cheaper(
         plan = planner.plan(source, target, 4)
         assert delivered.fault(plan, source, target) is None
         assert plan.cost_bound <= plan.cost == planner.totals(source, target, 4).rank(model.objective)[0]
-        for seed in seed_plans(source, target, 4, splits_axes=True, most_messages=0):
+        for seed in seed_plans(source, target, splits_axes=True, most_messages=0):
             totals = moves_totals(source, seed.grid, seed.start, seed.moves, 4, model)
             assert plan.cost <= totals.rank(model.objective)[0] * (1 + 1e-9), (source.sharding, target.sharding)
             compared += 1
@@ -252,3 +253,23 @@ def test_partial_sums_are_scattered_as_the_greedy_plan_slices() -> None:
     # The plan has Shardy's all-reduce and slice as a reduce-scatter into both dimensions, and Shardy's permutation.
     assert plan.time == pytest.approx(7.62144e-06)
     assert plan.bytes_received == 262_144
+
+
+def test_a_price_that_a_short_search_proves_needs_no_seed_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The finest grid has too many axes to be searched.
+    mesh = mesh_of(4, 4, 4)
+    source, target = layout(mesh, (64, 64), axes("ab"), []), layout(mesh, (64, 64), axes("a"), [])
+    expected = Planner().totals(source, target, 4)
+    monkeypatch.delattr(planner_module, "seed_plans")
+    assert Planner(most_states=20).totals(source, target, 4) == expected
+
+
+def test_plans_and_prices_share_seed_plans() -> None:
+    mesh = mesh_of(4, 4, 4)
+    source, target = layout(mesh, (64, 64), axes("ab"), []), layout(mesh, (64, 64), axes("ca"), axes("b"))
+    seed_plans.cache_clear()
+    for planner in (Planner(most_states=20), Planner()):
+        for element_size in (2, 4):
+            planner.plan(source, target, element_size)
+    assert seed_plans.cache_info().misses == 1
+    assert seed_plans.cache_info().hits
