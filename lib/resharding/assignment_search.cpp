@@ -84,22 +84,25 @@ std::pair<std::vector<AssignmentSearch::Bounded>, bool>
 AssignmentSearch::below(double seconds, std::int64_t mostNodes, std::size_t most) {
   limit = seconds;
   nodesLeft = mostNodes;
+  bounds.clear();
   found.clear();
   visit(0, {});
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Bounded &one, const Bounded &other) { return one.bound < other.bound; });
-  found.resize(std::min(found.size(), most));
-  for (Bounded &one : found) {
-    chosen = one.assignment;
+  const std::size_t count = std::min(bounds.size(), most);
+  std::partial_sort(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(count), bounds.end());
+  std::vector<Bounded> first;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [bound, number] = bounds[i];
+    const auto begin = found.begin() + static_cast<std::ptrdiff_t>(number * chosen.size());
+    chosen.assign(begin, begin + static_cast<std::ptrdiff_t>(chosen.size()));
     for (std::size_t factor = 0; factor < chosen.size(); ++factor)
       blocks[factor] = problem.candidates[factor][chosen[factor]].devices;
     double least = leastCompute(problem.order.size());
     // Starts with the results, because their reduction costs most.
     for (std::size_t tensor = problem.tensors.size(); tensor-- > 0 && least < limit;)
       least += leastMoves(tensor) * (1 - rounding);
-    one.least = std::max(one.bound, least);
+    first.push_back({bound, std::max(bound, least), chosen});
   }
-  return {std::move(found), nodesLeft > 0};
+  return {std::move(first), nodesLeft > 0};
 }
 
 std::vector<double> AssignmentSearch::leastMovesOf(const Assignment &assignment) {
@@ -130,8 +133,10 @@ void AssignmentSearch::visit(std::size_t depth, Price resharded) {
   if (!(bound < limit))
     return;
   if (depth == problem.order.size()) {
-    if (isPossible())
-      found.push_back({bound, bound, chosen});
+    if (isPossible()) {
+      bounds.emplace_back(bound, bounds.size());
+      found.insert(found.end(), chosen.begin(), chosen.end());
+    }
     return;
   }
   const std::int32_t factor = problem.order[depth];

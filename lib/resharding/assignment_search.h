@@ -119,7 +119,9 @@ private:
   std::uint64_t used = 0;
   double limit = 0;
   std::int64_t nodesLeft = 0;
-  std::vector<Bounded> found;
+  // The bounds of the assignments that a search finds, with their numbers, and the assignments one after the other.
+  std::vector<std::pair<double, std::size_t>> bounds;
+  Assignment found;
 };
 
 } // namespace mlir_shard

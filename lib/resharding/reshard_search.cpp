@@ -99,8 +99,9 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
   bool hasAllMoves = true;
   const std::uint64_t search = ++searches;
 
-  auto reach = [&](const ReshardState &state, MoveCost price, const Visited *from, MoveKind kind) {
-    Visited &entry = *toTarget.try_emplace(state).first;
+  auto reach = [&](ReshardState &&after, MoveCost price, const Visited *from, MoveKind kind) {
+    Visited &entry = *toTarget.try_emplace(std::move(after)).first;
+    const ReshardState &state = entry.first;
     Node &node = entry.second;
     if (node.reachedBy == search && node.cost <= price)
       return;
@@ -126,7 +127,7 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
                &entry});
   };
 
-  reach(source, {0, 0}, nullptr, MoveKind::Slice);
+  reach(ReshardState(source), {0, 0}, nullptr, MoveKind::Slice);
   double fewest = least(source, target);
   double gap = fewest != 0 ? best.first / fewest - 1 : infiniteCost;
   double enoughMoves = std::min(static_cast<double>(mostStates), std::max(leastMoves, mostMoves * std::min(1.0, gap)));
@@ -151,14 +152,14 @@ ReshardPath ReshardSearch::find(const ReshardState &source, const ReshardState &
     auto priceOf = [&](const ReshardEdge &edge) {
       return MoveCost{next.cost.first + edge.cost.first, next.cost.second + edge.cost.second};
     };
-    auto follow = [&](const ReshardEdge &edge) {
+    auto follow = [&](ReshardEdge &edge) {
       ++followed;
-      reach(edge.after, priceOf(edge), next.state, edge.kind);
+      reach(std::move(edge.after), priceOf(edge), next.state, edge.kind);
     };
     for (const ReshardEdge &edge : edges)
       if (edge.after == target)
         soon = std::min(soon, priceOf(edge));
-    for (const ReshardEdge &edge : edges)
+    for (ReshardEdge &edge : edges)
       follow(edge);
     MoveCost left{best.first - next.cost.first, best.first == next.cost.first ? best.second - next.cost.second : infiniteCost};
     if (std::optional<ReshardEdge> direct = moves.exchange(state, target, left))
