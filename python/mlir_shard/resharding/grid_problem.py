@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -90,17 +91,14 @@ class GridProblem:
         """Returns the plan of a direct exchange."""
         return GridPlan(self.grid, self.start, ((DirectExchange(self.end), self.end),))
 
-    def _after_greedy_slice(self) -> list[Placement]:
-        """Returns the placement after the first slice of Shardy's plan for the reduced source, if it is on the grid."""
+    def _after_greedy_slice(self) -> Iterator[Placement]:
+        """Yields the placement after the first slice of Shardy's plan for the reduced source, if it is on the grid."""
         reduced = replace(self.source.sharding, unreduced_axes=self.target.sharding.unreduced_axes)
         steps = collectives_between(reduced, self.target.sharding, self.source.shape, self.source.mesh)
-        if not steps or not isinstance(steps[0], SliceAlong):
-            return []
-        try:
-            return [self.grid.placement(steps[0].sharding)]
-        except ValueError:
-            # The slice is along a part of a grid axis.
-            return []
+        if steps and isinstance(steps[0], SliceAlong):
+            # The slice may be along a part of a grid axis.
+            with suppress(ValueError):
+                yield self.grid.placement(steps[0].sharding)
 
     def reductions(self) -> Iterator[tuple[TensorLayout, GridPlan]]:
         """Yields pairs of a layout, and a plan of all reductions that leads to it."""

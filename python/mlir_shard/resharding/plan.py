@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from math import inf, prod
 from typing import NamedTuple
 
@@ -243,17 +244,25 @@ class Totals(NamedTuple):
 
 def steps_totals(steps: tuple[PlanStep, ...], source: TensorLayout, element_size: int) -> Totals:
     """Returns the totals of steps that begin at `source`."""
-    return _totals([step.cost for step in steps], source, element_size)
+    totals = _totals((step.cost for step in steps), source, element_size)
+    assert totals is not None
+    return totals
 
 
-def _totals(costs: Sequence[StepCost], source: TensorLayout, element_size: int) -> Totals:
-    peak = max(cost.memory for cost in costs) if costs else local_elements(source) * element_size
-    seconds, received, most_received = 0.0, 0, 0
+def _totals(
+    costs: Iterable[StepCost], source: TensorLayout, element_size: int, most_seconds: float = inf
+) -> Totals | None:
+    """Returns the totals of steps of these costs; None if they take more than `most_seconds`."""
+    seconds, received, most_received, peak, count = 0.0, 0, 0, 0, 0
     for cost in costs:
         seconds += cost.time
+        if seconds > most_seconds:
+            return None
         received += cost.total_bytes
         most_received += cost.bytes_received
-    return Totals(seconds, received, most_received, peak, len(costs))
+        peak = max(peak, cost.memory)
+        count += 1
+    return Totals(seconds, received, most_received, peak if count else local_elements(source) * element_size, count)
 
 
 def least_cost(source: TensorLayout, target: TensorLayout, element_size: int, model: CostModel) -> float:
@@ -337,14 +346,7 @@ def moves_totals(
     """Returns the totals of the steps of these moves; None if they take more than `most_seconds`."""
     tensor = GridTensor(grid, source.shape, element_size)
     times = link_times(grid, model.link)
-    costs = []
-    seconds = 0.0
-    before = start
-    for move, after in moves:
-        cost = step_cost(move, before, after, tensor, times)
-        seconds += cost.time
-        if seconds > most_seconds:
-            return None
-        costs.append(cost)
-        before = after
-    return _totals(costs, source, element_size)
+    placements = chain((start,), (after for _, after in moves))
+    pairs = zip(placements, moves, strict=False)
+    costs = (step_cost(move, before, after, tensor, times) for before, (move, after) in pairs)
+    return _totals(costs, source, element_size, most_seconds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from mlir_shard.resharding.cost.links import common_length
 from mlir_shard.resharding.cost.traffic import traffic_on
@@ -131,7 +131,7 @@ def _possible_plans(
         yield moves, fine
 
 
-def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = ()) -> Iterator[tuple[Move, ...]]:
+def reductions(start: Placement, end: Placement, greedy: Iterable[Placement] = ()) -> Iterator[tuple[Move, ...]]:
     """Yields moves that reduce all values that are partial at the start and not at the end.
 
     They reduce into replicated values; into shards along the axes with which the target, or a placement of Shardy's
@@ -139,7 +139,7 @@ def reductions(start: Placement, end: Placement, greedy: Sequence[Placement] = (
     """
     reduced = tuple(axis for axis in start.unreduced if axis not in end.unreduced)
     yield (AllReduce(reduced, start.reduction),)
-    for wanted in (end, *greedy):
+    for wanted in chain((end,), greedy):
         yield _scattering(start, wanted, reduced)
     for dim in range(len(start.dims)):
         yield (ReduceScatter(dim, reduced, start.reduction),)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from mlir_shard.resharding import steps
 from mlir_shard.resharding.cost.block_arrays import Dims
@@ -101,8 +102,7 @@ def received_by_each(move: Move, before: Dims, after: Dims, count: int, traffic:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepCost:
+class StepCost(NamedTuple):
     """The cost of a move: seconds, bytes received by the device that receives most, and by all, bytes held at once.
 
     Memory is that of the local tensors before and after the move, with their padding; for a slice, which keeps a part

@@ -132,11 +132,12 @@ class OpCosts:
         if self._form.stays(index, axes_per_factor):
             return Price()
         tensor = self._problem.tensors[index]
-        prices = [
-            self._reshardings.price(source, target, tensor) / count
-            for source, target, count in self._changes(index, axes_per_factor)
-        ]
-        return sum(prices, Price())
+        total = None
+        for source, target, count in self._changes(index, axes_per_factor):
+            price = self._reshardings.price(source, target, tensor)
+            price = price if count == 1 else price / count
+            total = price if total is None else total + price
+        return Price() if total is None else total
 
     def _changes(self, index: int, axes_per_factor: Sequence[Axes]) -> list[tuple[Placed, Placed, int]]:
         """Returns the successive changes of sharding of a tensor, and for each how many partial sums or iterations of a

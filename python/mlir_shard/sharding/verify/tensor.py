@@ -88,6 +88,7 @@ def check_mesh_axis(axis: MeshAxis) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def check_mesh(mesh: Mesh) -> str | None:
     """Checks that axes are valid and have distinct names, and that device ids, if any, are distinct, one per device.
 
