@@ -11,9 +11,9 @@ pipeline, propagation, its export pipeline with collectives, and the passes that
 the passes that jax runs for the same work: Shardy, between conversions from and to HLO, and XLA's partitioner. Each
 side and number of devices has a separate process and parses the module again for every measurement; XLA's passes run
 once in a process. The sides are measured in turn, in rounds, because the speed of a shared machine changes. Prints
-medians over the rounds, in seconds, and their ratios: with new plans, the plans of earlier runs evicted, and again in
-the same process with cached plans. The groups of StableHLO's collectives list all devices, so that these programs grow
-with the mesh; those of `shard` do not.
+medians over the rounds, in seconds, and their ratios: with new plans, all caches of `mlir_shard.resharding` evicted,
+and again in the same process with cached plans. The groups of StableHLO's collectives list all devices, so that these
+programs grow with the mesh; those of `shard` do not.
 
 With `--model different` each layer of the transformer has other shapes. `llama` and `moe` are the train steps of
 `llama_step.py` on 512 devices, on three and five axes.
@@ -44,13 +44,12 @@ STEP_DEVICES = 512
 AGAIN = OURS.replace("    mlir_shard.print_module,", "    lambda module: None,")
 _RUN = "lambda module: mlir_shard.run("
 ANEW = f"""
-from mlir_shard.resharding.operator.cheapest_reshards import shared_cheapest_reshards
-from mlir_shard.resharding.planner import shared_planner
-from mlir_shard.resharding.tile_rounds import tile_rounds
+import sys
 
 def evict():
-    for shared in (shared_planner, shared_cheapest_reshards, tile_rounds):
-        shared.cache_clear()
+    modules = [module for name, module in sys.modules.items() if name.startswith("mlir_shard.resharding")]
+    for one in [one for module in modules for one in vars(module).values()]:
+        getattr(one, "cache_clear", lambda: None)()
 {AGAIN.replace(_RUN, _RUN.replace(": ", ": evict() or "))}
 """
 _SHARDY_COLLECTIVES = (
