@@ -5,6 +5,7 @@
 
 #include "ir/below.h"
 #include "ir/function_signature.h"
+#include "ir/pointer_map.h"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -38,19 +39,19 @@ void eachPlace(const Capi &capi, MlirOperation root, const AttributePlaces &plac
 AttributeColumns attributeColumns(const Capi &capi, const std::vector<MlirOperation> &ops,
                                   const std::vector<std::string> &names) {
   AttributeColumns found;
-  std::unordered_map<const void *, std::int32_t> numbers;
-  for (const std::string &name : names) {
-    std::vector<std::int32_t> &column = found.columns.emplace_back();
-    for (MlirOperation op : ops) {
-      const MlirAttribute attribute = capi.mlirOperationGetAttributeByName(op, toStringRef(name));
-      if (!attribute) {
-        column.push_back(-1);
+  found.columns.assign(names.size(), std::vector<std::int32_t>(ops.size(), -1));
+  PointerNumbers numbers;
+  // All attributes of an operation are read while it is in the cache.
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    prefetchAfter(ops, i);
+    for (std::size_t column = 0; column < names.size(); ++column) {
+      const MlirAttribute attribute = capi.mlirOperationGetAttributeByName(ops[i], toStringRef(names[column]));
+      if (!attribute)
         continue;
-      }
-      const auto [number, isNew] = numbers.emplace(attribute.pointer, static_cast<std::int32_t>(numbers.size()));
+      const auto [number, isNew] = numbers.insert(attribute.pointer);
       if (isNew)
         found.distinct.push_back(attribute);
-      column.push_back(number->second);
+      found.columns[column][i] = number;
     }
   }
   return found;

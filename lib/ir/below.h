@@ -62,7 +62,9 @@ inline MlirOperation lastInBlock(const Capi &capi, MlirBlock block) {
 // Returns all attributes of an operation, inherent and discardable.
 inline std::vector<MlirNamedAttribute> attributesOf(const Capi &capi, MlirOperation op) {
   std::vector<MlirNamedAttribute> found;
-  for (std::intptr_t i = 0, count = capi.mlirOperationGetNumAttributes(op); i < count; ++i)
+  const std::intptr_t count = capi.mlirOperationGetNumAttributes(op);
+  found.reserve(count);
+  for (std::intptr_t i = 0; i < count; ++i)
     found.push_back(capi.mlirOperationGetAttribute(op, i));
   return found;
 }

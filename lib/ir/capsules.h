@@ -43,12 +43,14 @@ public:
 
   template <typename Handle> std::vector<Capsule> capsules(const std::vector<Handle> &handles) const {
     std::vector<Capsule> found;
+    found.reserve(handles.size());
     for (Handle handle : handles)
       found.push_back(capsule(handle));
     return found;
   }
   std::vector<MlirOperation> operations(const std::vector<Capsule> &capsules) const {
     std::vector<MlirOperation> found;
+    found.reserve(capsules.size());
     for (const Capsule &one : capsules)
       found.push_back(operation(one));
     return found;

@@ -39,7 +39,10 @@ SignatureColumn signatureColumn(const Capi &capi, MlirOperation function, Side s
   std::unordered_map<const void *, std::int32_t> attributes, types;
   const MlirType type = functionType(capi, function);
   const MlirAttribute dictionaries = capi.mlirOperationGetAttributeByName(function, toStringRef(nameOf(side)));
-  for (std::intptr_t i = 0, count = countOf(capi, type, side); i < count; ++i) {
+  const std::intptr_t count = countOf(capi, type, side);
+  column.attributes.reserve(count);
+  column.types.reserve(count);
+  for (std::intptr_t i = 0; i < count; ++i) {
     MlirAttribute attribute;
     if (dictionaries)
       attribute = capi.mlirDictionaryAttrGetElementByName(capi.mlirArrayAttrGetElement(dictionaries, i),
@@ -62,6 +65,7 @@ void setSignatureColumn(const Capi &capi, MlirOperation function, Side side, con
   const MlirAttribute empty = capi.mlirDictionaryAttrGet(context, 0, nullptr);
   EntryReplacer replacer(capi, context, name);
   std::vector<MlirAttribute> dictionaries;
+  dictionaries.reserve(attributes.size());
   bool isEmpty = true;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const MlirAttribute before = old ? capi.mlirArrayAttrGetElement(old, static_cast<std::intptr_t>(i)) : empty;

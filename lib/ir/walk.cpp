@@ -159,7 +159,7 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
   for (const AttributeQuery &query : queries)
     names.push_back(capi.mlirIdentifierGet(context, toStringRef(query.name)));
   std::vector<AttributeUse> uses;
-  std::vector<const void *> operationKey; // Reused for all operations.
+  std::vector<const void *> operationKey; // Reused for all operations and signatures.
   auto add = [&](AttributeUse use, const std::vector<const void *> &key) {
     if (queries[use.query].likeness == Likeness::None || seen.insert(key).second)
       uses.push_back(use);
@@ -177,11 +177,12 @@ std::vector<AttributeUse> distinctAttributeUses(const Capi &capi, const std::vec
                                                              : capi.mlirFunctionTypeGetResult(function, i);
       for (std::size_t query = 0; query < queries.size(); ++query) {
         if (MlirAttribute attribute =
-                capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name)))
-          add({op, query, place, i},
-              {attribute.pointer, scope,
-               queries[query].likeness == Likeness::Ranks ? rankOrType(capi, type) : type.pointer, reinterpret_cast<const void *>(place),
-               reinterpret_cast<const void *>(query)});
+                capi.mlirDictionaryAttrGetElementByName(dictionary, toStringRef(queries[query].name))) {
+          operationKey.assign({attribute.pointer, scope,
+                               queries[query].likeness == Likeness::Ranks ? rankOrType(capi, type) : type.pointer,
+                               reinterpret_cast<const void *>(place), reinterpret_cast<const void *>(query)});
+          add({op, query, place, i}, operationKey);
+        }
       }
     }
   };

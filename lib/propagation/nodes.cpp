@@ -17,7 +17,7 @@ void Nodes::add(std::int32_t kind, const Numbers &uses, const Numbers &definitio
 }
 
 void Nodes::addOperations(const ModuleArrays &arrays, const Numbers &ops,
-                          const std::unordered_map<std::int32_t, std::int32_t> &moved, const Reading &reading) {
+                          const std::vector<std::pair<std::int32_t, std::int32_t>> &moved, const Reading &reading) {
   constexpr std::int32_t notAsked = -1;
   std::vector<std::array<std::int32_t, 2>> kindsOf(arrays.representatives.size(), {notAsked, notAsked});
   const std::string isUsedOnce = arrays.usedOnce();

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace mlir_shard {
@@ -37,7 +37,7 @@ public:
   // Adds the nodes of operations, in the given order. The number of a value in the nodes is its number in the module
   // plus one for results, 0 for block arguments, or the number in `moved` if the value is in it.
   void addOperations(const ModuleArrays &arrays, const Numbers &ops,
-                     const std::unordered_map<std::int32_t, std::int32_t> &moved, const Reading &reading);
+                     const std::vector<std::pair<std::int32_t, std::int32_t>> &moved, const Reading &reading);
 
   std::size_t size() const { return kinds.size(); }
   Node at(std::size_t node) const;

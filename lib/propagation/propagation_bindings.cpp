@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -25,11 +25,15 @@ namespace mlir_shard {
 namespace {
 
 void addOperations(Nodes &nodes, const Operations &ops,
-                   const std::unordered_map<std::int32_t, std::int32_t> &moved,
+                   const py::dict &moved,
                    const std::vector<std::optional<Nodes::Numbers>> &watched,
                    const std::function<std::int32_t(std::int32_t, bool)> &kindOf,
                    const std::function<std::vector<Nodes::Node>(std::int32_t)> &nodesOf) {
-  nodes.addOperations(*ops.arrays, ops.numbers, moved, {watched, kindOf, nodesOf});
+  std::vector<std::pair<std::int32_t, std::int32_t>> places;
+  places.reserve(moved.size());
+  for (const auto &[value, place] : moved)
+    places.emplace_back(value.cast<std::int32_t>(), place.cast<std::int32_t>());
+  nodes.addOperations(*ops.arrays, ops.numbers, places, {watched, kindOf, nodesOf});
 }
 
 void runFixpoint(Fixpoint &fixpoint, const py::buffer &states, const std::vector<std::int32_t> &behaviours,

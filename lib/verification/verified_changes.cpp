@@ -27,7 +27,7 @@ VerifiedOps::Verdict VerifiedOps::verifyChanged(MlirOperation root, const std::v
     return Verdict::Unknown;
   accepting = remembers = false;
   verifiedByHost.clear();
-  visitedBodies.clear();
+  visitedBodies = {};
   contents.beginWalk();
   changed.clear();
   visitedUsers = {};
@@ -67,6 +67,7 @@ std::vector<MlirOperation> VerifiedOps::outermostFirst(const std::vector<MlirOpe
   std::stable_sort(containers.begin(), containers.end(),
                    [](const auto &one, const auto &other) { return one.first < other.first; });
   std::vector<MlirOperation> ordered;
+  ordered.reserve(ops.size());
   for (const auto &[depth, op] : containers)
     ordered.push_back(op);
   std::copy_if(ops.begin(), ops.end(), std::back_inserter(ordered),
@@ -110,7 +111,7 @@ VerifiedOps::Verdict VerifiedOps::visitAlone(MlirOperation op, Change change) {
     // Operations in it may use a value of the enclosing scope that has an edge.
     if (hasOperandWithEdge(op) || (hasEdges && !name.isIsolated))
       return Verdict::Unknown;
-    if (visitedBodies.count(op.pointer))
+    if (visitedBodies.find(op.pointer) != PointerNumbers::absent)
       return visitUsers(op, change); // Visited inside a container that was made too.
     changed.push_back({op, true});
     const Verdict verdict = visitBodies(op, name, around, changed.size() - 1);

@@ -5,8 +5,8 @@
 
 #include "ir/below.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -103,12 +103,16 @@ FunctionKeys::Key FunctionKeys::ofAttributes(MlirOperation function) const {
   }
   key.push_back(nullptr);
   // The set of attributes matters, but not how many arguments have them, nor which ones.
+  Key entries;
+  std::vector<std::pair<const void *, const void *>> distinct;
   for (const Side side : bothSides) {
-    Key entries;
+    entries.clear();
     addSide(function, side, entries);
-    std::set<std::pair<const void *, const void *>> distinct;
+    distinct.clear();
     for (std::size_t i = 0; i < entries.size(); i += 2)
-      distinct.emplace(entries[i], entries[i + 1]);
+      distinct.emplace_back(entries[i], entries[i + 1]);
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     for (const auto &[name, attribute] : distinct)
       key.insert(key.end(), {name, attribute});
     key.push_back(nullptr);

@@ -128,8 +128,10 @@ std::uint64_t VerifiedOps::sourceOf(MlirOperation edge) const {
 
 bool VerifiedOps::isCallOfFunction(MlirOperation call) const {
   const MlirAttribute callee = capi.mlirOperationGetAttributeByName(call, toStringRef("callee"));
-  const auto found = symbols.functionTypes.find(toView(capi.mlirFlatSymbolRefAttrGetValue(callee)));
-  return found != symbols.functionTypes.end() && isCallOf(capi, found->second, call);
+  const MlirIdentifier name =
+      capi.mlirIdentifierGet(capi.mlirOperationGetContext(call), capi.mlirFlatSymbolRefAttrGetValue(callee));
+  const MlirAttribute type = symbols.typeOf(name);
+  return type && isCallOf(capi, capi.mlirTypeAttrGetValue(type), call);
 }
 
 } // namespace mlir_shard

@@ -79,12 +79,12 @@ bool VerifiedOps::beginIn(MlirOperation root) {
 
 // Returns whether a function has the same symbol and type as when the symbols of the module were read.
 bool VerifiedOps::hasSameSymbol(MlirOperation function) const {
-  const auto found = symbols.functions.find(function.pointer);
+  const std::int32_t found = symbols.byOperation.find(function.pointer);
   const auto attribute = [&](const char *name) {
-    return capi.mlirOperationGetAttributeByName(function, toStringRef(name)).pointer;
+    return capi.mlirOperationGetAttributeByName(function, toStringRef(name));
   };
-  return found != symbols.functions.end() && found->second.first == attribute("sym_name") &&
-         found->second.second == attribute("function_type");
+  return found != PointerMap::absent && symbols.functions[found].symbol == attribute("sym_name") &&
+         symbols.functions[found].type == attribute("function_type");
 }
 
 VerifiedOps::Verdict VerifiedOps::run(MlirOperation root, bool isAccepted) {
@@ -155,7 +155,8 @@ void VerifiedOps::readSymbols(MlirOperation module) {
   symbols.module = module;
   if (!module)
     return;
-  std::unordered_set<const void *> found;
+  const MlirContext context = capi.mlirOperationGetContext(module);
+  PointerNumbers found;
   Key others;
   eachChild(capi, module, [&](MlirOperation child) {
     const MlirAttribute symbol = capi.mlirOperationGetAttributeByName(child, toStringRef("sym_name"));
@@ -164,9 +165,12 @@ void VerifiedOps::readSymbols(MlirOperation module) {
     symbols.areDistinct = found.insert(symbol.pointer).second && symbols.areDistinct;
     if (nameOf(child).isFunction) {
       const MlirAttribute type = capi.mlirOperationGetAttributeByName(child, toStringRef("function_type"));
+      const MlirIdentifier name = capi.mlirIdentifierGet(context, capi.mlirStringAttrGetValue(symbol));
+      const auto number = static_cast<std::int32_t>(symbols.functions.size());
+      symbols.functions.push_back({name, symbol, type});
+      symbols.byOperation.insert(child.pointer, number);
       if (type)
-        symbols.functionTypes[toView(capi.mlirStringAttrGetValue(symbol))] = capi.mlirTypeAttrGetValue(type);
-      symbols.functions.emplace(child.pointer, std::pair(symbol.pointer, type.pointer));
+        symbols.byName.set(name.pointer, number);
       symbols.functionsContent = mixed(mixed(symbols.functionsContent, symbol.pointer), type.pointer);
     } else
       others.push_back(asPointer(symbolSignatures.of(child)));
@@ -179,13 +183,13 @@ void VerifiedOps::readSymbols(MlirOperation module) {
 // function are not searched.
 bool VerifiedOps::hasVerifiedSymbols() const {
   const Symbols &before = verifiedSymbols;
-  const auto isAsBefore = [&](const auto &function) {
-    const auto found = symbols.functionTypes.find(function.first);
-    return found == symbols.functionTypes.end() || found->second == function.second;
+  const auto isAsBefore = [&](const Function &function) {
+    const MlirAttribute now = symbols.typeOf(function.name);
+    return !now || now == before.typeOf(function.name);
   };
   return symbols.module == before.module && symbols.others == before.others &&
          (symbols.functionsContent == before.functionsContent ||
-          std::all_of(before.functionTypes.begin(), before.functionTypes.end(), isAsBefore));
+          std::all_of(before.functions.begin(), before.functions.end(), isAsBefore));
 }
 
 // Stores the symbols of a valid module.

@@ -17,7 +17,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -100,15 +99,26 @@ private:
     MlirBlock block;
   };
 
-  // The symbols of a module. The strings of their names are owned by the context.
+  // The identifier with the name of a function, and its attributes with the name and the type.
+  struct Function {
+    MlirIdentifier name;
+    MlirAttribute symbol, type;
+  };
+
+  // The symbols of a module. Maps with a node for each function would take most of the time to read a module of many.
   struct Symbols {
     MlirOperation module;
     const void *others = nullptr; // The number of the module's meshes and grids.
-    std::unordered_map<std::string_view, MlirType> functionTypes;
-    // The names and types of functions by operation, and a hash of all names and types.
-    std::unordered_map<const void *, std::pair<const void *, const void *>> functions;
-    std::uint64_t functionsContent = 0;
+    std::vector<Function> functions;
+    PointerMap byOperation, byName;     // The indices of functions; of equal names the last one.
+    std::uint64_t functionsContent = 0; // A hash of all names and types.
     bool areDistinct = true;
+
+    // Returns the type of the function of that name; null if there is none.
+    MlirAttribute typeOf(MlirIdentifier name) const {
+      const std::int32_t found = byName.find(name.pointer);
+      return found == PointerMap::absent ? MlirAttribute{} : functions[found].type;
+    }
   };
 
   static constexpr std::int32_t noSignature = -1;
@@ -173,7 +183,7 @@ private:
   bool accepting = false;
   bool remembers = false; // Whether a hash of each operation is kept.
   std::unordered_set<const void *> verifiedByHost; // Containers, with the operations in their regions.
-  std::unordered_set<const void *> visitedBodies;  // Containers of which the operations in the regions were visited.
+  PointerNumbers visitedBodies;                    // Containers of which the operations in the regions were visited.
   Symbols symbols;         // The symbols of the module that encloses the root.
   Symbols verifiedSymbols; // The symbols of the last valid module.
   bool keepsSymbols = false;
