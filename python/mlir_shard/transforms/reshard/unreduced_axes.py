@@ -13,7 +13,7 @@ from mlir_shard.dialects.data_flow_edges import has_edges, keeps_argument_shardi
 from mlir_shard.host import ir
 from mlir_shard.ir.arrays import ModuleArrays
 from mlir_shard.ir.editing import attribute_columns, first_names, functions
-from mlir_shard.passes.analyses import analysis, held_operations
+from mlir_shard.passes.analyses import analysis, held, held_operations
 from mlir_shard.passes.registry import Pass, PassFailure, register
 from mlir_shard.rules.reduction import reduction_of_body, reduction_op
 from mlir_shard.sharding import ManualAxes, Mesh, ReductionOp, TensorSharding
@@ -186,7 +186,7 @@ class VerifyUnreducedAxes(Pass):
 def _but_plain_calls(ops: Sequence[Any], known: Mapping[str, Any], function: Any) -> Sequence[Any]:
     """Returns the operations except calls of functions without unreduced axes; `function` has none either."""
     # Shardings that a dialect keeps in other attributes have not been read.
-    if any(map(keeps_argument_shardings, first_names(function))):
+    if held(function).has_any(keeps_argument_shardings) and any(map(keeps_argument_shardings, first_names(function))):
         return ops
     (symbols,) = attribute_columns(ops, "callee")
     plain = {one for one in set(symbols) if one is not None and not _is_unreduced_signature(known.get(one.value))}
