@@ -113,3 +113,30 @@ func.func @layers(
   %3 = sdy.data_flow_edge %1 : tensor<8x16xf32>
   return %3 : tensor<8x16xf32>
 }
+
+// The gradient of a cross-entropy scatters into values like the logits. Their columns are sharded along the axis of the
+// batch, by the weight. With lookups-first, those of the scatter are, too, and nothing moves between the two.
+// CHECK-LABEL: func.func @cross_entropy
+// CHECK: stablehlo.dot_general
+// CHECK-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// CHECK: "stablehlo.scatter"
+// CHECK: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x", ?}, {?}]>]>}
+// LOOKUPS-LABEL: func.func @cross_entropy
+// LOOKUPS: stablehlo.dot_general
+// LOOKUPS-SAME: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+// LOOKUPS: "stablehlo.scatter"
+// LOOKUPS: {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"x", ?}]>]>}
+func.func @cross_entropy(
+    %h: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %w: tensor<4x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+    %tokens: tensor<8x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %ones: tensor<8xf32>) -> tensor<8x32xf32> {
+  %zeros = stablehlo.constant dense<0.0> : tensor<8x32xf32>
+  %0 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x32xf32>) -> tensor<8x32xf32>
+  %1 = "stablehlo.scatter"(%zeros, %tokens, %ones) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}> ({
+  ^bb0(%old: tensor<f32>, %new: tensor<f32>):
+    %3 = stablehlo.add %old, %new : tensor<f32>
+    stablehlo.return %3 : tensor<f32>
+  }) : (tensor<8x32xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<8x32xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<8x32xf32>
+  return %2 : tensor<8x32xf32>
+}

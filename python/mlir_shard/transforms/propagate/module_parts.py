@@ -168,12 +168,14 @@ _OFFLOADING = ("MoveToDevice", "MoveToHost")
 def op_class(op: Any, *, lookups_first: bool) -> OpClass:
     """Returns the class of an op, which depends only on its name, types and attributes.
 
-    With `lookups_first`, the class of a gather is that of a slice, and that of a broadcast that only adds dimensions of
-    size 1, as from tokens to the indices of an embedding, that of a reshape.
+    With `lookups_first`, the class of a gather is that of a slice, that of a broadcast that only adds dimensions of
+    size 1, as from tokens to the indices of an embedding, that of a reshape, and scatters have a class of their own.
     """
     name = op.name
     if lookups_first and name == "stablehlo.gather":
         return OpClass.SLICING
+    if lookups_first and name == "stablehlo.scatter":
+        return OpClass.SCATTERING
     if lookups_first and _CLASSES.get(name) is OpClass.BROADCAST:
         # Of sizes, the rule of a broadcast may depend only on which are 1 and which are equal.
         shapes = (shape_of(one.type) for one in (op.operands[0], op.results[0]))

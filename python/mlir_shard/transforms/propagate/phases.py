@@ -27,7 +27,7 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The strategies, applied in order in each phase; whether the user's priorities count; and whether phases depend on
-    the names of ops, or include lookups in those of slices, see `op_class`."""
+    the names of ops, or place lookups and scatters by their class, see `op_class`."""
 
     strategies: tuple[Strategy, ...]
     phases: Sequence[Phase] = (both_ways,)
@@ -137,7 +137,10 @@ def _passing_on_single_uses(kind: NodeKind, factor_type: FactorType) -> Propagat
 
 
 def _without_communication(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:
-    return _all_but_broadcasts(kind, factor_type) if factor_type is FactorType.PASS_THROUGH else NONE
+    # A scatter is often the gradient of a lookup in values that a product determines, such as logits.
+    if factor_type is not FactorType.PASS_THROUGH or kind.op_class is OpClass.SCATTERING:
+        return NONE
+    return _all_but_broadcasts(kind, factor_type)
 
 
 def _all_but_broadcasts(kind: NodeKind, factor_type: FactorType) -> PropagationDirection:

@@ -292,7 +292,9 @@ class OpPriorityPropagate(AggressivePropagate):
         (), "ops that propagate before all others, in this order: dialect.op, dialect.*, or a group of them in braces"
     )
     lookups_first: bool = option(
-        False, "propagate through gathers in the phases of slices, and through unit broadcasts in those of reshapes"
+        False,
+        "propagate through gathers in the phases of slices, through unit broadcasts in those of reshapes, and through "
+        "scatters after products",
     )
 
     def plan(self) -> Plan:

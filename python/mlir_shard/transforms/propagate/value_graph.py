@@ -39,6 +39,7 @@ class OpClass(str, Enum):
     RESHAPING = "reshaping"
     SLICING = "slicing"
     BROADCAST = "broadcast"
+    SCATTERING = "scattering"
     EDGE = "edge"
     OTHER = "other"
 
