@@ -18,6 +18,26 @@ func.func @kernel_gradient(%image: tensor<1x8x9x2xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<3x3x2x3xf32>
 }
 
+// The gradient of a depthwise kernel has groups of the batch, which is not contracted.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: stablehlo.concatenate {{.*}}, dim = 2 {{.*}}-> tensor<2x4x4x9x6xf32>
+// CHECK: stablehlo.convolution
+// CHECK-SAME: pad = {{\[\[}}0, 0], [1, 1]]
+// CHECK-SAME: batch_group_count = 6
+// CHECK-SAME: (tensor<8x4x9x6xf32>, tensor<8x2x9x6xf32>) -> tensor<3x3x1x6xf32>
+func.func @depthwise(%image: tensor<2x8x9x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<2x8x9x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x1x6xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 6 : i64, feature_group_count = 1 : i64} : (tensor<2x8x9x6xf32>, tensor<2x8x9x6xf32>) -> tensor<3x3x1x6xf32>
+  return %0 : tensor<3x3x1x6xf32>
+}
+
+// Groups of features are contracted separately: unchanged.
+// CHECK-LABEL: func.func @groups_of_features
+// CHECK-NEXT: stablehlo.convolution(%arg0, %arg1)
+func.func @groups_of_features(%image: tensor<8x8x9x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}, %of_output: tensor<2x8x9x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"h"}, {}, {}]>}) -> tensor<3x3x1x4xf32> {
+  %0 = stablehlo.convolution(%image, %of_output) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<8x8x9x1xf32>, tensor<2x8x9x4xf32>) -> tensor<3x3x1x4xf32>
+  return %0 : tensor<3x3x1x4xf32>
+}
+
 // Zeros are added to uneven shards.
 // CHECK-LABEL: func.func @uneven
 // CHECK: stablehlo.pad %arg0, {{.*}}high = [0, 2, 0, 0], {{.*}}[{}, {"h"}, {}, {}]{{.*}} -> tensor<1x8x9x2xf32>

@@ -225,6 +225,23 @@ def test_kernel_gradient_of_transposed_convolution(mesh: Any, spec: Any, halos: 
     check(kernel_gradient(convolve), (x, kernel, updates), mesh, (spec, P(), spec), received)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_kernel_gradient_of_depthwise_convolution(multiplier: int, stride: int) -> None:
+    def convolve(x: Any, kernel: Any) -> Any:
+        of = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(
+            x, kernel, (stride, stride), "SAME", dimension_numbers=of, feature_group_count=4
+        )
+
+    x, kernel = floats(2, 32, 16, 4), floats(3, 3, 1, 4 * multiplier)
+    updates = floats(*jax.eval_shape(convolve, x, kernel).shape)
+    # A row of 2 x 16 x 4 floats from each neighbor; none from the one before if the windows advance by two.
+    halos = (2 if stride == 1 else 1) * 2 * 16 * 4 * 4
+    specs = P(None, "h"), P(), P(None, "h")
+    check(kernel_gradient(convolve), (x, kernel, updates), {"h": 4}, specs, all_reduced(kernel, 4) + halos)
+
+
 @pytest.mark.parametrize(
     ("rows", "stride", "padding", "received"),
     [

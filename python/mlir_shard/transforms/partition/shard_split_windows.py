@@ -177,10 +177,10 @@ def _axes_along(value: Any, dim: int) -> Axes:
 
 
 def _split_convolution(op: Any, meshes: Mapping[str, Mesh]) -> bool:
-    count = op.attributes["feature_group_count"].value * op.attributes["batch_group_count"].value
     image, kernel = op.operands
     found = _common_mesh(image, kernel, meshes)
-    if found is None or count != 1 or not has_static_shapes(op):
+    # Groups of the batch, as in the gradient of a depthwise kernel, are not contracted.
+    if found is None or op.attributes["feature_group_count"].value != 1 or not has_static_shapes(op):
         return False
     numbers = _bindings.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     cuts = [
