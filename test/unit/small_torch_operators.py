@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, nan
+from math import inf, nan, prod
 from typing import Any
 
 import torch
@@ -47,6 +47,16 @@ def _corners(x: torch.Tensor) -> torch.Tensor:
     changed = x.clone()
     changed.fill_diagonal_(9)
     return changed
+
+
+def _gradients(convolve: Callable[..., Any], x: torch.Tensor, *shape: int, **options: Any) -> Any:
+    """Returns the gradients of a convolution by its input, by a weight of a shape, and by a bias."""
+
+    def loss(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return (convolve(x, weight, bias, **options) ** 2).mean()
+
+    weight = torch.arange(float(prod(shape))).sin().reshape(shape)
+    return torch.func.grad(loss, (0, 1, 2))(x, weight, torch.arange(float(shape[0])).cos())
 
 
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
@@ -161,4 +171,13 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "gradient of embedding_bag": lambda few, of_rows: torch.func.grad(
         lambda rows: (F.embedding_bag(few, rows, padding_idx=1) ** 2).sum()
     )(of_rows),
+    "gradients of a causal depthwise conv1d": lambda series: _gradients(F.conv1d, series, 4, 1, 4, padding=3, groups=4),
+    "gradients of a depthwise conv2d": lambda image: _gradients(F.conv2d, image, 8, 1, 3, 3, padding=1, groups=4),
+    "gradients of a strided depthwise conv2d": lambda image: _gradients(
+        F.conv2d, image, 4, 1, 3, 3, stride=2, padding=(1, 0), groups=4
+    ),
+    "gradients of a dilated conv2d in groups": lambda image: _gradients(
+        F.conv2d, image, 6, 2, 3, 2, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2
+    ),
+    "gradients of a depthwise conv3d": lambda volume: _gradients(F.conv3d, volume, 2, 1, 2, 3, 3, padding=1, groups=2),
 }

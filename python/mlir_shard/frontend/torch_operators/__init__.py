@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of operators of torch that torch-mlir would lower wrongly, or not at all.
 
-elementwise  functions of one or two elements
-orders       maxima, medians, modes and cumulative operators
-indexing     slices, diagonals, searches, and distances of all pairs
-pools        max, average and adaptive pools
-scatters     operators that place or combine elements at indices
+elementwise   functions of one or two elements
+orders        maxima, medians, modes and cumulative operators
+indexing      slices, diagonals, searches, and distances of all pairs
+pools         max, average and adaptive pools
+convolutions  gradients of grouped convolutions
+scatters      operators that place or combine elements at indices
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch._decomp import get_decompositions
 from torch.overrides import TorchFunctionMode
 
+from mlir_shard.frontend.torch_operators.convolutions import CONVOLUTIONS
 from mlir_shard.frontend.torch_operators.elementwise import ELEMENTWISE, WITH_NAN
 from mlir_shard.frontend.torch_operators.indexing import INDEXING, multilabel_margin_loss
 from mlir_shard.frontend.torch_operators.orders import ORDERS, SCANS
@@ -42,7 +44,7 @@ _OF_TORCH = get_decompositions([_aten.hardsigmoid])
 def decompositions(dialect: str) -> dict[Any, Callable[..., Any]]:
     """Returns the decompositions, besides those of torch-mlir, of programs in a dialect."""
     found = RESIZES | _OF_TORCH | ELEMENTWISE | ORDERS | INDEXING | POOLS | SCATTERS
-    return found if dialect == "stablehlo" else found | WITH_NAN | SCANS
+    return found | CONVOLUTIONS if dialect == "stablehlo" else found | WITH_NAN | SCANS
 
 
 class Functions(TorchFunctionMode):
