@@ -165,6 +165,9 @@ BAGS_AND_POOLS: dict[str, Callable[..., Any]] = {
     "adaptive_avg_pool3d": lambda volume: F.adaptive_avg_pool3d(volume, (2, 3, 4)),
     "adaptive_max_pool2d": lambda image: F.adaptive_max_pool2d(image, (3, 5), return_indices=True),
     "adaptive_max_pool3d": lambda volume: F.adaptive_max_pool3d(volume, (2, 3, 4)),
+    "conv_transpose2d": lambda image: F.conv_transpose2d(
+        image, torch.arange(72.0).sin().reshape(4, 2, 3, 3), None, 2, 1, (1, 0)
+    ),
     "trilinear": lambda volume: F.interpolate(volume, size=(3, 8, 9), mode="trilinear"),
 }
 GRADIENTS: dict[str, Callable[..., Any]] = {
@@ -179,5 +182,6 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "gradients of a dilated conv2d in groups": lambda image: _gradients(
         F.conv2d, image, 6, 2, 3, 2, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2
     ),
+    "gradients of a strided conv2d": lambda image: _gradients(F.conv2d, image, 3, 4, 3, 3, stride=2, padding=1),
     "gradients of a depthwise conv3d": lambda volume: _gradients(F.conv3d, volume, 2, 1, 2, 3, 3, padding=1, groups=2),
 }

@@ -6,7 +6,7 @@ elementwise   functions of one or two elements
 orders        maxima, medians, modes and cumulative operators
 indexing      slices, diagonals, searches, and distances of all pairs
 pools         max, average and adaptive pools
-convolutions  gradients of grouped convolutions
+convolutions  gradients of convolutions, and transposed ones
 scatters      operators that place or combine elements at indices
 """
 

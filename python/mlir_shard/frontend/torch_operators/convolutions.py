@@ -1,6 +1,6 @@
 # Part of mlir-shard, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of grouped convolutions of torch, such as depthwise ones, which torch-mlir does not lower to StableHLO."""
+"""Convolutions of torch whose gradients torch-mlir does not lower to StableHLO, such as depthwise ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,29 @@ from typing import Any
 import torch
 
 _aten = torch.ops.aten
+
+
+def _convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """Crops the result of a transposed convolution whose output has different paddings, which torch-mlir reverses."""
+    if not transposed or list(output_padding) == list(reversed(output_padding)):
+        return NotImplemented
+    none = [0] * len(padding)
+    full = _aten.convolution(x, weight, bias, stride, none, dilation, True, none, groups)
+    behind = [more - around for more, around in zip(output_padding, padding, strict=True)]
+    if bias is not None and max(behind) > 0:
+        return NotImplemented
+    pairs = zip(reversed(padding), reversed(behind), strict=True)
+    return _aten.constant_pad_nd(full, [one for around, more in pairs for one in (-around, more)], 0)
 
 
 def _backward(
@@ -27,30 +50,22 @@ def _backward(
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     """Computes the gradient of the input as a transposed convolution, and that of the weight at each place of it."""
-    if groups == 1 or transposed:
+    if transposed:
+        return NotImplemented
+    rest = [
+        size - ((count - 1) * step - 2 * around + distance * (extent - 1) + 1)
+        for size, count, extent, step, around, distance in zip(
+            x.shape[2:], gradient.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
+        )
+    ]
+    if groups == 1 and (not output_mask[0] or rest == rest[::-1]):
         return NotImplemented
     of_input = of_weight = of_bias = None
     if output_mask[0]:
-        rest = [
-            size - ((count - 1) * step - 2 * around + distance * (extent - 1) + 1)
-            for size, count, extent, step, around, distance in zip(
-                x.shape[2:], gradient.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
-            )
-        ]
-        if rest == rest[::-1]:
-            of_input = _aten.convolution(gradient, weight, None, stride, padding, dilation, True, rest, groups)
-        else:
-            # torch-mlir reverses the paddings of the output.
-            none = [0] * len(rest)
-            full = _aten.convolution(gradient, weight, None, stride, none, dilation, True, none, groups)
-            amounts = [
-                one
-                for size, around, found in zip(
-                    reversed(x.shape), reversed(padding), reversed(full.shape[2:]), strict=False
-                )
-                for one in (-around, size + around - found)
-            ]
-            of_input = _aten.constant_pad_nd(full, amounts, 0)
+        of_input = _aten.convolution(gradient, weight, None, stride, padding, dilation, True, rest, groups)
+    if groups == 1:
+        options = (bias_sizes, stride, padding, dilation, False, output_padding, 1, [False, *output_mask[1:]])
+        return of_input, *_aten.convolution_backward(gradient, x, weight, *options)[1:]
     if output_mask[1]:
         of_weight = _of_weight(gradient, x, weight, stride, padding, dilation, groups)
     if output_mask[2]:
@@ -81,4 +96,7 @@ def _of_weight(
     return torch.stack(found, -1).reshape(weight.shape).to(weight.dtype)
 
 
-CONVOLUTIONS: dict[Any, Callable[..., Any]] = {_aten.convolution_backward.default: _backward}
+CONVOLUTIONS: dict[Any, Callable[..., Any]] = {
+    _aten.convolution.default: _convolution,
+    _aten.convolution_backward.default: _backward,
+}
