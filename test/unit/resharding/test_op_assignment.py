@@ -15,9 +15,7 @@ from resharding.every_layout import mesh_of
 from resharding.random_ops import axes_of_shardy, random_problem, sharded_op
 
 from mlir_shard.resharding.cost.links import DeviceRates
-from mlir_shard.resharding.grid import Grid
 from mlir_shard.resharding.operator.common_axes import AxesPerFactor
-from mlir_shard.resharding.operator.factor_candidates import candidates_of_any_size
 from mlir_shard.resharding.operator.op_assignment import (
     MOST_NODES,
     CandidateSearch,
@@ -393,12 +391,3 @@ def test_sub_axes() -> None:
     wanted = (major,), (minor,)
     problem = problem_of(OpShardingRule.pointwise((64, 64), 2), mesh, ((A,), ()), wanted, wanted)
     assert cheapest(problem).axes_per_factor == wanted
-
-
-def test_factors_with_the_same_axes_share_candidates() -> None:
-    grid, rule = Grid.of(mesh_of(2, 2), (A, B)), OpShardingRule.pointwise((64, 64), 2)
-    lists = [[(0,), ()], [(1,), ()]]
-    first, second = candidates_of_any_size(lists, rule, grid, (0, 1))
-    assert candidates_of_any_size(lists[::-1], rule, grid, (0, 1)) == (second, first)
-    assert first.of(first.divisor(64)) is first.of(first.divisor(32))
-    assert len(first.of(first.divisor(64)).axes) > len(first.of(first.divisor(1)).axes)
