@@ -13,22 +13,25 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-_COMPILATION = """
-import sys
-import jax, numpy
-from jaxlib import xla_client
-devices = jax.devices()
-options = xla_client.CompileOptions()
-build = options.executable_build_options
-options.num_replicas = build.num_replicas = 1
-options.num_partitions = build.num_partitions = len(devices)
-build.use_spmd_partitioning = build.use_shardy_partitioner = True
-options.device_assignment = xla_client.DeviceAssignment.create(numpy.arange(len(devices))[None])
-text = open(sys.argv[1], "rb").read()
-devices[0].client.compile_and_load(text, xla_client.DeviceList(tuple(devices)), options)
-"""
 _TIME = re.compile(r"HLO pass: (?:shardy-xla|(spmd-partitioning)) time: .*?\((\d+) us\)")
+
+
+def compiled(text: str) -> Any:
+    """Returns XLA's executable of a program with shardings, partitioned for all devices of JAX."""
+    import jax
+    import numpy as np
+    from jax._src.lib import xla_client
+
+    devices = jax.devices()
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(devices)
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    options.device_assignment = xla_client.DeviceAssignment.create(np.arange(len(devices))[None])
+    return devices[0].client.compile_and_load(text.encode(), xla_client.DeviceList(tuple(devices)), options)
 
 
 def xla_seconds(file: Path, devices: int) -> float:
@@ -42,7 +45,7 @@ def xla_seconds(file: Path, devices: int) -> float:
         "TF_CPP_MIN_LOG_LEVEL": "0",
         "TF_CPP_VMODULE": "hlo_pass_pipeline=1",
     }
-    command = [sys.executable, "-c", _COMPILATION, str(file)]
+    command = [sys.executable, __file__, str(file)]
     microseconds, log = 0, []
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr
@@ -55,3 +58,7 @@ def xla_seconds(file: Path, devices: int) -> float:
                     process.kill()
                     return microseconds / 1e6
     raise subprocess.CalledProcessError(process.returncode, command, stderr="".join(log[-5:]))
+
+
+if __name__ == "__main__":
+    compiled(Path(sys.argv[1]).read_text())

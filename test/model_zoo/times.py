@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import isnan, prod
 from pathlib import Path
 from statistics import median
 
@@ -66,8 +66,8 @@ def times(model: Model, rounds: int = 3) -> Times:
 def summary(measured: Iterable[Times]) -> str:
     """Returns the medians of both ratios over the models that the other side does not crash on."""
     found = list(measured)
-    of_shardy = [one.of_shardy for one in found if one.of_shardy == one.of_shardy]
-    of_xla = [one.of_xla for one in found if one.of_xla == one.of_xla]
+    of_shardy = [one.of_shardy for one in found if not isnan(one.of_shardy)]
+    of_xla = [one.of_xla for one in found if not isnan(one.of_xla)]
     return (
         f"median over models: propagation {median(of_shardy):.2f} times Shardy's time ({len(of_shardy)} models), "
         f"partitioning {median(of_xla):.2f} times the time of XLA's passes ({len(of_xla)} models)"

@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import numpy as np
 import numpy.typing as npt
 import torch
-from jax._src.lib import xla_client
 from torch.utils import _pytree as pytree
 
 import mlir_shard as ms
-from model_zoo.program import DEVICES, Measured, TorchModel
+from model_zoo.program import Measured, TorchModel
 
 
 def measured(model: TorchModel) -> Measured:
@@ -53,15 +50,9 @@ def expected(model: TorchModel, count: int) -> list[npt.NDArray[Any]]:
 
 def compiled(text: str) -> str:
     """Returns XLA's compiled program for a program with shardings, for virtual devices of the CPU."""
-    options = xla_client.CompileOptions()
-    build = options.executable_build_options
-    options.num_replicas = build.num_replicas = 1
-    options.num_partitions = build.num_partitions = DEVICES
-    build.use_spmd_partitioning = build.use_shardy_partitioner = True
-    options.device_assignment = xla_client.DeviceAssignment.create(np.arange(DEVICES)[None])
-    devices = jax.devices()
-    executable = devices[0].client.compile_and_load(text.encode(), xla_client.DeviceList(tuple(devices)), options)
-    return executable.hlo_modules()[0].to_string()
+    from xla_passes import compiled as compiled_by_xla
+
+    return compiled_by_xla(text).hlo_modules()[0].to_string()
 
 
 def _array(tensor: torch.Tensor) -> npt.NDArray[Any]:

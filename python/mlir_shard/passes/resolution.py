@@ -166,28 +166,28 @@ def from_text(text: str) -> Nest:
         PipelineError: the text is malformed, or a name, an option or the nesting is wrong.
     """
     built_in = _of_built_in(text)
-    return _resolved(text) if built_in is None else _copied(built_in)
+    return _resolved(parse(text), text) if built_in is None else _copied(built_in)
 
 
 @functools.lru_cache(maxsize=64)
 def _of_built_in(text: str) -> Nest | None:
     """Resolves the text of a pipeline in which all names are built in, as others may be registered again; else None."""
-    left = list(parse(text))
+    elements = parse(text)
+    left = list(elements)
     while left:
         element = left.pop()
         if element.children is not None:
             left += element.children
         elif not registry.is_own(element.name) and not host_passes.is_registered(element.name):
             return None
-    return _resolved(text)
+    return _resolved(elements, text)
 
 
 def _copied(nest: Nest) -> Nest:
     return Nest(nest.anchor, tuple(_copied(one) if isinstance(one, Nest) else copy.copy(one) for one in nest.steps))
 
 
-def _resolved(text: str) -> Nest:
-    elements = parse(text)
+def _resolved(elements: tuple[Element, ...], text: str) -> Nest:
     if len(elements) != 1 or elements[0].children is None:
         raise PipelineError(f"the pipeline must be wrapped in the operation it runs on: {MODULE}({text.strip()})", text)
     return _nest(elements[0], text, ())

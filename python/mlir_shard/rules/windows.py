@@ -74,7 +74,7 @@ class DimWindows:
 def windows_along_dims(op: Any) -> tuple[DimWindows, ...]:
     """Returns the windows of one of `WINDOWED`, without those that are single elements, except for a convolution."""
     op = op.operation
-    found = {CONVOLUTION: _of_convolution, PAD: _elements_of_pad, REDUCE_WINDOW: _of_reduce_window}[op.name](op)
+    found = {CONVOLUTION: _of_convolution, PAD: _elements_of_pad, REDUCE_WINDOW: windows_of_reduction}[op.name](op)
     return tuple(one for one in found if op.name == CONVOLUTION or not one.are_elements)
 
 
@@ -130,12 +130,8 @@ def _elements_of_pad(op: Any) -> tuple[DimWindows, ...]:
     return tuple(DimWindows(dim, dim, dim, 1, 1, low, high, 1 + one) for dim, (low, high, one) in enumerate(amounts))
 
 
-def window_along(op: Any, dim: int) -> DimWindows:
-    """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along a dimension."""
-    return _of_reduce_window(op)[dim]
-
-
-def _of_reduce_window(op: Any) -> tuple[DimWindows, ...]:
+def windows_of_reduction(op: Any) -> tuple[DimWindows, ...]:
+    """Returns the windows of a windowed reduction, or of a `select_and_scatter`, along each dimension."""
     attributes, rank = op.attributes, op.results[0].type.rank
     sizes = elements(attributes["window_dimensions"]) if "window_dimensions" in attributes else [1] * rank
     geometry = _Geometry(op, _DILATIONS[REDUCE_WINDOW], "window_dilations")

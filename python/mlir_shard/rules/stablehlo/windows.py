@@ -32,8 +32,8 @@ from mlir_shard.rules.windows import (
     Window,
     moving_windows,
     set_padding,
-    window_along,
     windows_along_dims,
+    windows_of_reduction,
 )
 from mlir_shard.sharding.rule import FactorType, OpShardingRule
 
@@ -42,7 +42,7 @@ _bindings = host.module("_mlir_libs._stablehlo")
 
 def _without_window(op: Any) -> set[int]:
     """Returns the dimensions along which every window is one element, and every element has one window."""
-    windows = (window_along(op, dim) for dim in range(len(shape_of(op.results[0].type))))
+    windows = windows_of_reduction(op)
     return {one.dim for one in windows if (one.extent, one.stride, one.low, one.high) == (1, 1, 0, 0)}
 
 
@@ -53,12 +53,12 @@ def _dims_of_whole_windows(op: Any) -> tuple[int, ...]:
     """
     if not has_static_shapes(op):
         return ()
-    shapes = zip(op.operands[0].type.shape, op.operands[1].type.shape, strict=True)
+    along = zip(windows_of_reduction(op), op.operands[0].type.shape, op.operands[1].type.shape, strict=True)
+    tensors = (*list(op.operands)[:2], op.results[0])
     return tuple(
-        dim
-        for dim, (elements, windows) in enumerate(shapes)
-        if window_along(op, dim).tile(elements, windows)
-        and all(windows % shards_along(value, dim, op) == 0 for value in (*list(op.operands)[:2], op.results[0]))
+        one.dim
+        for one, elements, windows in along
+        if one.tile(elements, windows) and all(windows % shards_along(value, one.dim, op) == 0 for value in tensors)
     )
 
 
@@ -203,7 +203,7 @@ def _check_windows(
 
     Dimensions that are `bordered` are not checked: there a device has all elements that its windows reach.
     """
-    first = windowed[0]
+    first, along = windowed[0], windows_of_reduction(op)
     for dim, count in enumerate(first.counts):
         if dim in bordered:
             continue
@@ -212,7 +212,7 @@ def _check_windows(
                 raise PartitionError(f"its tensors are sharded differently along dimension {dim}")
         if count == 1:
             continue
-        if not window_along(op, dim).tile(first.block_shape[dim], reduced[0].block_shape[dim]):
+        if not along[dim].tile(first.block_shape[dim], reduced[0].block_shape[dim]):
             raise PartitionError(
                 f"its windows along dimension {dim} cross the boundaries of shards of size {first.block_shape[dim]}"
             )

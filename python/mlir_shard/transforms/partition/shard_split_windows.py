@@ -29,8 +29,8 @@ from mlir_shard.rules.windows import (
     is_padding_neutral,
     set_dilation,
     set_padding,
-    window_along,
     windows_along_dims,
+    windows_of_reduction,
 )
 from mlir_shard.sharding import Mesh, TensorSharding, TensorShardingPerValue
 from mlir_shard.sharding.axes import Axes
@@ -107,9 +107,7 @@ def _fold_pad(op: Any) -> bool:
 
 
 def _windows(op: Any) -> Sequence[DimWindows]:
-    if op.name == CONVOLUTION:
-        return windows_along_dims(op)
-    return [window_along(op, dim) for dim in range(op.results[0].type.rank)]
+    return windows_along_dims(op) if op.name == CONVOLUTION else windows_of_reduction(op)
 
 
 def _around(pad: Any) -> list[tuple[int, int]]:
@@ -268,7 +266,7 @@ def _split_scatter(op: Any, meshes: Mapping[str, Mesh]) -> bool:
             return False
         image, amounts, fill = pad.operands[0], _around(pad), pad.operands[1]
     found = _common_mesh(image, source, meshes)
-    windows = [window_along(op, dim) for dim in range(image.type.rank)]
+    windows = windows_of_reduction(op)
     if found is None or any((one.low, one.high) != (0, 0) for one in windows):
         return False
     sharded = [one.dim for one in windows if not one.are_elements and _shards(one.dim, *found) > 1]
